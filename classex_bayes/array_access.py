@@ -46,12 +46,8 @@ def is_frame(values: Any) -> bool:
 def to_host(array: Any) -> NumberArray:
     """NumPy array with the values of an array of any kind, without its gradient.
 
-    Floating-point types that NumPy lacks, such as bfloat16, become single precision.
-
-    Raises
-    ------
-    DataError
-        If the array is masked.
+    Floating-point types that NumPy lacks, such as bfloat16, become single precision. A masked array
+    is a `DataError`.
     """
     if is_on_device(array):
         xp = array_api_compat.array_namespace(array)

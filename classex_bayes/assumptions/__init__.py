@@ -1,4 +1,4 @@
-"""Wing: checks of the assumptions. Diagnosis and drift."""
+"""Checks of the assumptions. Diagnosis and drift."""
 
 import lazy_loader
 

@@ -160,11 +160,6 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         - "groups of classes": confusions fall into separate groups of classes;
         - "probabilities": scores are made of probabilities over the classes, a note alone.
 
-    Raises
-    ------
-    DataError
-        If `task` is not a task.
-
     See Also
     --------
     measure_drift : Whether, and how much, the scores of a class depend on its competitors.
@@ -234,19 +229,7 @@ class Diagnosed:
 
 
 class ScoreFacts:
-    """Facts from one pass over the scores, in O(k1 + n) memory.
-
-    Attributes
-    ----------
-    as_competitor : array of shape (n_classes,)
-        Weight of the instances that the class beats.
-    edges : array of shape (n_edges, 2)
-        Confusions: a test class, and a competitor that beat one of its instances. They are those of
-        a random subset of the classes if there are too many.
-    row_hash, distinctive : arrays of shape (n,)
-        Numbers that are equal for equal rows of scores; whether the row has enough different scores
-        to be distinguished.
-    """
+    """Facts from one pass over the scores, in O(k1 + n) memory."""
 
     def __init__(self, table: RankTable, rng: np.random.Generator) -> None:
         assert table.source is not None
@@ -258,15 +241,17 @@ class ScoreFacts:
         share = min(1.0, float(np.sqrt(_MOST_EDGES / max(confusions, 1))))
         kept = np.zeros(n_classes, dtype=bool)
         kept[rng.permutation(n_classes)[: max(3, int(share * n_classes))]] = True
-        self.row_hash = np.empty(n, dtype=np.int64)
-        self.distinctive = np.zeros(n, dtype=bool)
+        self.row_hash = np.empty(n, dtype=np.int64)  # equal for equal rows of scores
+        self.distinctive = np.zeros(n, dtype=bool)  # rows with enough different scores
         as_competitor, edges = np.zeros((n_classes, 1)), []
         for block in table.blocks(row_groups(y, n_classes)):
             gain = weight[block.rows, None]
             block.defeats.add_gains(block.n_better, gain, as_competitor)
             edges.append(_edges(block, y[block.rows], kept))
             self._add(block.rows)
-        self.as_competitor = as_competitor[:, 0]
+        self.as_competitor = as_competitor[:, 0]  # (k1,): weight of the instances that each beats
+        # Confusions (n_edges, 2): a test class, and a competitor that beat one of its instances.
+        # They are those of a random subset of the classes if there are too many.
         self.edges = np.unique(np.concatenate(edges), axis=0)
 
     def _add(self, rows: IntArray) -> None:

@@ -120,7 +120,7 @@ class Drift(Shown):
         return self._line[1]
 
     def draws(self, k: ArrayLike, number: int, rng: np.random.Generator) -> FloatArray:
-        """Draws of the drift in probits.
+        """Draws (number, n_k) of the drift in probits.
 
         Parameters
         ----------
@@ -130,10 +130,6 @@ class Drift(Shown):
             Number of draws.
         rng : Generator
             Source of random numbers.
-
-        Returns
-        -------
-        array of shape (number, n_k)
         """
         x = np.log(np.asarray(k) / self.n_classes)
         slope = rng.normal(self.slope_mean, self.slope_sd, (number, 1))
@@ -158,7 +154,8 @@ class Drift(Shown):
         Parameters
         ----------
         prediction : Extrapolation
-            Draws of the expected accuracy, from a fit to the task whose drift was measured.
+            Draws of the expected accuracy, from a fit to the task whose drift was measured. A point
+            estimate, a risk, a top-m or a measured accuracy has no such draws.
         random_seed : int, SeedSequence or None
             Seed of the drift.
 
@@ -167,12 +164,6 @@ class Drift(Shown):
         Extrapolation
             Prediction with drift, named "... + drift". It has the notes of the prediction and one
             about the drift.
-
-        Raises
-        ------
-        DataError
-            If the prediction is a point estimate, a risk, a top-m or measured accuracy, or comes
-            from another number of classes.
         """
         if not isinstance(prediction, Extrapolation):
             raise DataError(
@@ -269,19 +260,13 @@ def measure_drift(
         none, the drift has its prior.
     nested : bool
         Whether the classes of the smaller tasks are among those of the task and have the same names
-        (`classes` of `from_scores`). If so, both classifiers are compared on these classes, and
-        effects of the choice of classes cancel in the difference.
+        (`classes` of `from_scores`). If so, both classifiers are compared on these classes by exact
+        ranks, and effects of the choice of classes cancel in the difference.
 
     Returns
     -------
     Drift
         Measured drift. Its method `.apply(model.predict(k))` shifts and widens a prediction.
-
-    Raises
-    ------
-    DataError
-        If a smaller task has at least as many classes as the task, or if nested tasks have no names
-        or scores.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""Numerical core: arrays in, arrays out; no other room is imported."""
+"""Numerical core: arrays in, arrays out; no other subpackage is imported."""
 
 import lazy_loader
 

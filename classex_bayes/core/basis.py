@@ -65,27 +65,25 @@ class RadialBasis:
         return ndtr((z[:, None] - self.knots) / self.bandwidth)
 
     def accuracy(self, k: FloatArray | IntArray) -> FloatArray:
-        """Expected accuracy A_l(k) = E[Phi(t_l + h eps)^(k-1)] under each basis element.
+        """Expected accuracy (n_k, m) under each basis element, A_l(k) = E[Phi(t_l + h eps)^(k-1)].
+
+        The absolute error is below 1e-11 for k up to 1e12 (`expected_power`).
 
         Parameters
         ----------
         k : array of shape (n_k,)
             Numbers of classes.
-
-        Returns
-        -------
-        array of shape (n_k, m)
-            The absolute error is below 1e-11 for k up to 1e12 (`expected_power`).
         """
         return expected_power(self.knots, self.bandwidth, np.asarray(k, dtype=float))
 
     def bin_probabilities(self, bin_ends: IntArray, n_classes: int) -> FloatArray:
-        r"""Probability of each bin of the number of better classes under each basis element.
+        r"""Probability (n_bins, m) of each bin of the number of better classes under each element.
 
         Given U* = u this number L is Binomial(k1 - 1, 1 - u), so the probabilities are differences
         of the Bernstein moments :math:`P(L \le v) = E[1 - h_l(X)]` with X ~ Beta(k1 - 1 - v, v + 1)
         (Zheng, Achanta and Benjamini, draft, 2016, section 4). The integral runs over the quantiles
-        of X, because the integrand is then smooth for every k1.
+        of X, because the integrand is then smooth for every k1. The absolute error is below 1e-9
+        for k1 up to 1e6 and below 1e-7 up to 1e12.
 
         Parameters
         ----------
@@ -93,11 +91,6 @@ class RadialBasis:
             Largest number of better classes in each bin. It increases, and the last one is k1 - 1.
         n_classes : int
             k1.
-
-        Returns
-        -------
-        array of shape (n_bins, m)
-            The absolute error is below 1e-9 for k1 up to 1e6 and below 1e-7 up to 1e12.
         """
         n_better = np.asarray(bin_ends[:-1], dtype=float)
         above = np.empty((n_better.size, self.knots.size))

@@ -91,25 +91,17 @@ class Influence:
     The sums of shards add up if all instances of each class are in one shard, because `pair_sum`
     has products of instances of the same class.
 
-    Attributes
-    ----------
-    as_test : array of shape (k1, m)
-        Weighted values of the instances of each class after deletion of a competitor that they
-        beat.
-    as_competitor : array of shape (k1, m)
-        Gain of the instances of other classes if the class is deleted.
-    pair_sum : array of shape (m, m)
-        :math:`\sum_{lj} \phi_{lj} \phi_{lj}'`.
-
     References
     ----------
     Fafchamps and Gubert (2007) and Aronow, Samii and Assenova (2015), dyadic-cluster-robust
     variance; Efron and Stein (1981), bias of the jackknife variance.
     """
 
+    # (k1, m): weighted values of the instances of each class after deletion of a competitor that
+    # they beat
     as_test: FloatArray
-    as_competitor: FloatArray
-    pair_sum: FloatArray
+    as_competitor: FloatArray  # (k1, m): gain of the instances of others if the class is deleted
+    pair_sum: FloatArray  # (m, m): the sum over l and j above
 
     @classmethod
     def zeros(cls, n_classes: int, n_means: int) -> Self:
@@ -354,17 +346,10 @@ def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
 def design_effect(variance: FloatArray, clustered: FloatArray, independent: FloatArray) -> float:
     """Design effect: factor by which dependence between instances inflates the variance of ATA_k.
 
-    It is the median over k of variance / independent variance, or that of clustered / independent
-    variance if this is larger. It is at least 1 and rounded to 6 digits.
-
-    Parameters
-    ----------
-    variance, clustered, independent : arrays of shape (n_k,)
-        Dyadic, clustered and independent variances of ATA_k on one grid of k.
-
-    Returns
-    -------
-    float
+    `variance`, `clustered` and `independent` are the dyadic, the clustered and the independent
+    variances (n_k,) of ATA_k on one grid of k. The effect is the median over k of variance /
+    independent variance, or that of clustered / independent variance if this is larger. It is at
+    least 1 and rounded to 6 digits.
     """
     usable = independent > 0
     dyadic_ratio = float(np.median(variance[usable] / independent[usable]))

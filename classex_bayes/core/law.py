@@ -107,7 +107,7 @@ class MixtureLaw(Law):
         return self.weights @ self.basis.cdf(u).T
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
-        """Value of a metric on k classes. Accuracy is E[U*^(k-1)].
+        """Value (..., n_k) of a metric on k classes. Accuracy is E[U*^(k-1)].
 
         Parameters
         ----------
@@ -115,10 +115,6 @@ class MixtureLaw(Law):
             Numbers of classes.
         metric : Metric
             Such as the result of `named_metric`; the accuracy by default.
-
-        Returns
-        -------
-        array of shape (..., n_k)
         """
         described = self.without_siblings(k)
         value = metric.under(self.weights, self.basis, described)
@@ -144,18 +140,10 @@ class MixtureLaw(Law):
 
 @dataclass(frozen=True)
 class LevelLaw(Law):
-    """Draws of the laws of several relevant documents, in the order of their ranks.
+    """Draws of the laws of several relevant documents, in the order of their ranks."""
 
-    Parameters
-    ----------
-    laws : sequence of MixtureLaw
-        Laws of U* of the documents among irrelevant ones, with equally many draws.
-    share : array of shape (n_laws, n_levels)
-        Weight of the documents of each law with 0, 1, ... relevant documents before them.
-    """
-
-    laws: Sequence[MixtureLaw]
-    share: FloatArray
+    laws: Sequence[MixtureLaw]  # of U* among irrelevant documents, with equally many draws
+    share: FloatArray  # (n_laws, n_levels): weight of those with 0, 1, ... relevant ones before
     __repr__ = by_fields
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:

@@ -463,18 +463,9 @@ def named_metric(name: str) -> Metric:
     ----------
     name : str
         A key of `METRICS` in any case, such as "accuracy", or a name that other software gives it
-        (`standard_name`). If the metric has an m, "@m" may follow.
-
-    Returns
-    -------
-    Metric
-
-    Raises
-    ------
-    DataError
-        If the name is unknown or contains several names; if m is not a whole number in
-        1..10^12 - 1 (1..1000 for "mrr" and "ndcg"); if a metric without m is given one; if
-        "recall", "hit_rate" or "success" is given without m; or for the precision beyond m = 1.
+        (`standard_name`). If the metric has an m, "@m" may follow, with m in 1..10^12 - 1, or in
+        1..1000 for "mrr" and "ndcg". "recall", "hit_rate" and "success" need an m, and the
+        precision has only m = 1.
 
     Examples
     --------
@@ -509,7 +500,7 @@ def mean_metric(name: str) -> MeanMetric:
 
 
 def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int) -> FloatArray:
-    r"""Expected top-m accuracy on k classes for each element of a radial basis.
+    r"""Expected top-m accuracy (n_k, n) on k classes for each of n elements of a radial basis.
 
     Given the favorability U, the number L of better classes among k is Binomial(k - 1, 1 - U). So
     the accuracy of element l, with CDF :math:`h_l`, is
@@ -518,21 +509,8 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
 
     The integral over X uses the log odds of X, because the integrand is then smooth for every k and
     m. The accuracy of a mixture with weights w is :math:`\sum_l w_l A_l(k; m)`. The absolute error
-    is below 1e-11 for k up to 1e12.
-
-    Parameters
-    ----------
-    basis : RadialBasis
-        Basis with n elements.
-    k : int array of shape (n_k,)
-        Numbers of classes, at least 1.
-    top : int
-        m, at least 0.
-
-    Returns
-    -------
-    array of shape (n_k, n)
-        Accuracies, 0 for m = 0. For m = 1 they equal `RadialBasis.accuracy`; for k <= m they are 1.
+    is below 1e-11 for k up to 1e12. `top` is m: for m = 0 the accuracies are 0, for m = 1 they
+    equal `RadialBasis.accuracy`, and for k <= m they are 1.
 
     References
     ----------
@@ -560,25 +538,13 @@ def expected_top_accuracy(basis: RadialBasis, k: FloatArray | IntArray, top: int
 
 
 def median_rank(weights: FloatArray, basis: RadialBasis, k: int) -> FloatArray:
-    r"""Median rank on k classes: the smallest r with :math:`P(R \le r) \ge 1/2`.
+    r"""Median rank (n,) on k classes: the smallest r with :math:`P(R \le r) \ge 1/2`.
 
-    P(R <= r) is the expected top-r accuracy. It is tabulated at up to 129 log-spaced ranks from 1
-    to k. The table is refined up to three times, each time between the ranks that enclose the
-    medians of all mixtures. The result is exact if the last table contains every rank of its range.
-    Otherwise it is interpolated linearly in the logarithm of the rank, with an error below 1%.
-
-    Parameters
-    ----------
-    weights : array of shape (n, m)
-        Weights of n mixtures, the distributions of U*.
-    basis : RadialBasis
-        Basis with m elements.
-    k : int
-        Number of classes, at least 1.
-
-    Returns
-    -------
-    array of shape (n,)
+    The n distributions of U* are mixtures of a basis, with `weights` (n, m). P(R <= r) is the
+    expected top-r accuracy. It is tabulated at up to 129 log-spaced ranks from 1 to k. The table is
+    refined up to three times, each time between the ranks that enclose the medians of all mixtures.
+    The result is exact if the last table contains every rank of its range. Otherwise it is
+    interpolated linearly in the logarithm of the rank, with an error below 1%.
 
     Examples
     --------

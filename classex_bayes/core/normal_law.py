@@ -51,7 +51,7 @@ _WEAKEST, _STRONGEST = -13.0, 26.0
 def expected_power(
     mu: FloatArray | float, sd: FloatArray | float, k: FloatArray | IntArray
 ) -> FloatArray:
-    r"""Average accuracy on `k` classes when ``Phi^-1(U*)`` is normal.
+    r"""Average accuracy (n_k, m) on `k` classes when ``Phi^-1(U*)`` is normal.
 
     Computes :math:`A(k) = E[\Phi(\mu + \sigma\varepsilon)^{k-1}]` with
     :math:`\varepsilon \sim N(0, 1)` by the trapezoid rule over :math:`\varepsilon`. The step
@@ -64,11 +64,6 @@ def expected_power(
         Mean and standard deviation of ``Phi^-1(U*)``; ``sd >= 0``.
     k : array of shape (n_k,)
         Numbers of classes, at least 1; may be fractional.
-
-    Returns
-    -------
-    array of shape (n_k, m)
-        Expected accuracy.
 
     References
     ----------
@@ -110,13 +105,14 @@ def _powers(mu: FloatArray, sd: FloatArray, k: FloatArray, eps: FloatArray) -> I
 def signal_accuracy(
     signal: FloatArray | float, k: FloatArray | IntArray, order: int = 0
 ) -> FloatArray:
-    r"""Accuracy on `k` classes at a signal c under the high-dimensional law, or its derivatives.
+    r"""Accuracy (n_k, m) on `k` classes at a signal c of the high-dimensional law, or derivatives.
 
     Computes :math:`\bar\pi_k(c) = \int \varphi(z - c) \Phi(z)^{k-1} dz`, which is `expected_power`
     with mean c and standard deviation 1. Under the conditions of the references it is the accuracy
     of the Bayes classifier, with :math:`c = \sqrt{2 I}` and I the mutual information in nats. In
     the derivatives by c, :math:`\varphi` is multiplied by Hermite polynomials of :math:`z - c`. All
-    signals share one table of powers, so additional signals are cheap.
+    signals share one table of powers, so additional signals are cheap. The absolute error is below
+    1e-11 for k up to 1e12.
 
     Parameters
     ----------
@@ -126,11 +122,6 @@ def signal_accuracy(
         Numbers of classes, at least 1; may be fractional.
     order : {0, 1, 2}
         Order of the derivative; 0 is the accuracy itself.
-
-    Returns
-    -------
-    array of shape (n_k, m)
-        Accuracies or derivatives. The absolute error is below 1e-11 for k up to 1e12.
 
     References
     ----------

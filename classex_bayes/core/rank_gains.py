@@ -32,27 +32,15 @@ _FARTHEST = 37.0  # where 1 - Phi is still a normal number
 def expected_gain(
     basis: RadialBasis, k: FloatArray | IntArray, gain: Gain, cut: int | None
 ) -> FloatArray:
-    r"""Expected gain on k classes for each element of a radial basis.
+    r"""Expected gain (n_k, n) on k classes for each of n elements of a radial basis.
 
     Computes :math:`E[g(R)]`, :math:`R = 1 + Bin(k - 1, 1 - \Phi(t_l + h\varepsilon))`, by the
     trapezoid rule on one grid of :math:`z = t_l + h\varepsilon` for all elements. For the gains
     1 / r and 1 / log2(1 + r) the absolute error is below 1e-12 for k up to 1e12. In comparisons
     with sums in arbitrary precision it was below 2e-13.
 
-    Parameters
-    ----------
-    basis : RadialBasis
-        Basis with n elements.
-    k : array of shape (n_k,)
-        Numbers of classes, at least 1.
-    gain : callable
-        Gains of an array of ranks, also of ranks that are not whole; 0 above `cut`.
-    cut : int or None
-        Last rank m with a gain. The number of terms grows with it.
-
-    Returns
-    -------
-    array of shape (n_k, n)
+    `gain` returns the gains of an array of ranks, also of ranks that are not whole. They are 0
+    above `cut`, the last rank with a gain, if there is one. The number of terms grows with it.
     """
     rows = []
     for size in np.atleast_1d(np.asarray(k, dtype=float)):

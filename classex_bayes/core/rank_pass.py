@@ -220,8 +220,7 @@ def _competitor_wins(
     """Whether competitors in `columns` rank above the true classes, with equal scores.
 
     `instance` (n,) are the numbers of the instances of a block in the whole test, `y` (n,) their
-    true classes and `places` those of the pairs in the block. With `ties` "random" the noise
-    decides. With "pessimistic" the competitor always wins, with "optimistic" it never does.
+    true classes and `places` those of the pairs in the block. `rank_blocks` explains the rules.
     """
     if ties != "random":
         return np.full(places.size, ties == "pessimistic")
@@ -267,25 +266,16 @@ def block_height(n_classes: int, packed: bool) -> int:
 class RankStatistics(NamedTuple):
     """Counts of better classes, and the influences that give the covariance of the accuracies.
 
-    Attributes
-    ----------
-    counts : RankCounts
-        Numbers (n,) of all classes that beat each instance.
-    influence : Influence
-        Influence of each class, or of each group, on ATA_k.
-    columns : dict of arrays (n,)
-        The number `min_better` of competitors that beat each instance, ties decided. With a design
-        these are classes of other groups; `n_competitors` is the number of equally weighted
-        competitors that represent all such classes, and `siblings_better` counts the classes of its
-        own group.
-    sample : Sample or None
-        First instances with their scores, if the source cannot be asked for them later.
+    In `columns`, `min_better` (n,) is the number of competitors that beat each instance, ties
+    decided. With a design these are classes of other groups; `n_competitors` is the number of
+    equally weighted competitors that represent all such classes, and `siblings_better` counts the
+    classes of its own group.
     """
 
-    counts: RankCounts
-    influence: Influence
+    counts: RankCounts  # (n,): of all classes
+    influence: Influence  # of each class, or of each group, on ATA_k
     columns: Mapping[str, IntArray]
-    sample: Sample | None = None
+    sample: Sample | None = None  # first instances, if the source cannot be asked for them later
 
     @property
     def n_better(self) -> IntArray:
@@ -308,25 +298,12 @@ def rank_statistics(
     that an instance with L better classes is correct on k classes. Deletion of a competitor that
     beat the instance gives :math:`f(L - 1; k_1 - 1)`, deletion of any other competitor
     :math:`f(L; k_1 - 1)`. One product of the matrix of defeats with the differences covers all
-    deletions.
+    deletions. After a deletion k = k1 is treated as k1 - 1.
 
-    Parameters
-    ----------
-    source : RankableScores
-        Scores of n instances on k1 classes. They may be a shard of a larger test.
-    y : int array of shape (n,)
-        True classes, 0..k1 - 1.
-    weight : array of shape (n,)
-        Weights of the instances. They sum to 1 over all shards.
-    k : int array of shape (n_k,)
-        Numbers of classes, 2..k1. After a deletion k = k1 is treated as k1 - 1.
-    ties, seed, instance
-        See `rank_blocks`.
-
-    Returns
-    -------
-    RankStatistics
-        `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
+    `y` (n,) are the true classes and `weight` (n,) the weights of the instances, which sum to 1.
+    The instances may be a shard of a larger test; the weights then sum to 1 over all shards. `k`
+    (n_k,) is in 2..k1, and `ties`, `seed` and `instance` are as in `rank_blocks`.
+    `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
 
     Examples
     --------
@@ -454,9 +431,8 @@ def weight_of_nearest(
 def _gain(n_better: IntArray, number: FloatArray, sizes: FloatArray) -> FloatArray:
     """Gain (n, n_k) in accuracy if one of the competitors that beat the instance is deleted.
 
-    `number` (n,) are the numbers of competitors.
-
-    See `classex_bayes.core.influence.accuracy_after_deletion`.
+    `number` (n,) are the numbers of competitors. See
+    `classex_bayes.core.influence.accuracy_after_deletion`.
     """
     left = np.maximum(number - 1, n_better) + 1
     before = accuracy_given_n_better(n_better, left, sizes)

@@ -156,22 +156,12 @@ class PointEstimator(Parameters, ABC):
 
     @checked_fit
     def fit(self, task: SourceTask) -> Self:
-        """Learn from a source task.
+        """Learn from a source task; returns self.
 
         Parameters
         ----------
         task : SourceTask
             The tested classes. The description of the estimator says which tasks it accepts.
-
-        Returns
-        -------
-        estimator
-            Itself.
-
-        Raises
-        ------
-        DataError
-            A parameter is out of range, or the estimator does not accept the task.
 
         Warns
         -----
@@ -199,13 +189,6 @@ class PointEstimator(Parameters, ABC):
         Extrapolation
             Point estimate. Its notes say at which k it lies outside [0, 1] or is a limit, and which
             data are probably faulty, or scarce.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            `k` is not a whole number of at least 2, or an array of them.
         """
         name, counts = self._require("_fitted_name"), class_counts(k)
         values = self._answered * self._curve(counts)
@@ -225,26 +208,15 @@ class LawEstimator(PointEstimator):
 
     @abstractmethod
     def _cdf(self, u: FloatArray) -> FloatArray:
-        """CDF of the favorability at levels `u` in [0, 1], shape (n_u,)."""
+        """CDF of the favorability at `u` in [0, 1], shape (n_u,)."""
 
     def discriminability(self, u: Any) -> FloatArray:
-        """CDF of the favorability, D(u), under the fitted law.
+        """CDF D(u) (n_u,) of the favorability under the fitted law.
 
         Parameters
         ----------
         u : float or array-like of shape (n_u,)
-            Levels in [0, 1].
-
-        Returns
-        -------
-        array of shape (n_u,)
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            Levels outside [0, 1].
+            Probabilities in [0, 1].
         """
         self._require("_fitted_name")
         return self._cdf(shares(u, "u"))
@@ -269,17 +241,12 @@ class ScoreEstimator(LawEstimator):
         self.favorability_ = np.exp(self._log_favorability)
 
     def reweigh(self, task: SourceTask) -> Self:
-        """Learn again, from the same scores with other weights of the classes.
+        """Learn again from the same scores with other weights of the classes; returns self.
 
         Parameters
         ----------
         task : SourceTask
             The fitted task with other weights of its classes.
-
-        Returns
-        -------
-        estimator
-            Itself.
         """
         self._weigh(task)
         return self

@@ -34,11 +34,6 @@ class BinomialModel(ScoreEstimator):
     favorability_ : array of shape (n,)
         :math:`F(m_i)`, the share of all wrong-class scores below the score of the true class.
 
-    Raises
-    ------
-    DataError
-        From `fit`: the task has no scores.
-
     Notes
     -----
     The model takes wrong-class scores of different instances as exchangeable. If some instances
@@ -57,8 +52,8 @@ class BinomialModel(ScoreEstimator):
     A competitor with score -inf is ruled out and counts as beaten. If the true class is ruled out
     too, it is tied with all pooled scores of -inf. Ties count as half.
 
-    The scores are read twice, in blocks. Memory is that of a block and of a few numbers for each
-    instance.
+    The task needs scores. They are read twice, in blocks. Memory is that of a block and of a few
+    numbers for each instance.
 
     References
     ----------

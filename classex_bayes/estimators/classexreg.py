@@ -55,13 +55,14 @@ class ClassExReg(PointEstimator):
     ----------
     bandwidth : float in 0.01..10, optional
         Bandwidth h of the basis. By default the value among 0.1, 0.2, ..., 1 that best
-        extrapolates from random halves of the classes to all of them
-        (`choose_bandwidth`).
+        extrapolates from random halves of the classes to all of them (`choose_bandwidth`). The
+        choice needs ranks, at least 4 classes, and two numbers in `k` up to half of them.
     k : array-like of int, optional
-        Numbers of classes to train on, 1..k1. The accuracy at k = 1 is 1, which pulls the sum of
-        the coefficients towards 1. By default all of 2..k1; above 500 classes, log-spaced numbers
-        with weights that represent all of them, which changes predictions by less than 5e-4. For a
-        task without ranks, the default is the numbers at which its accuracy is known.
+        Numbers of classes to train on, at least two of 1..k1. The accuracy at k = 1 is 1, which
+        pulls the sum of the coefficients towards 1. By default all of 2..k1; above 500 classes,
+        log-spaced numbers with weights that represent all of them, which changes predictions by
+        less than 5e-4. For a task without ranks, the default is the numbers at which its accuracy
+        is known.
     variant : {"package", "paper"}
         "package" makes the choices of the R package, above. Halves are drawn without replacement.
         "paper" makes those of the text. The errors 1 - ATA_k are regressed on 1 - A_l(k) and a
@@ -83,13 +84,6 @@ class ClassExReg(PointEstimator):
         Knots, increasing.
     coef_ : array of shape (m + 1,)
         Coefficients of the knots, then that of the constant.
-
-    Raises
-    ------
-    DataError
-        From `fit`: a parameter is out of range; there are fewer than 2 numbers of classes to train
-        on; or the bandwidth is to be chosen, but the task has no ranks, has only 3 classes, or
-        fewer than 2 numbers in `k` are within half of the classes.
 
     Notes
     -----
@@ -173,7 +167,7 @@ class ClassExReg(PointEstimator):
         )
 
     def standard_error(self, k: ClassCounts) -> FloatArray:
-        r"""Large-sample standard error of the expected accuracy on `k` classes.
+        r"""Large-sample standard error (n_k,) of the expected accuracy on `k` classes.
 
         Let H be the design matrix of the training curve, W its weights and :math:`\Sigma` the
         covariance of its accuracies (`SourceTask.accuracy_cov`). The standard error at k is
@@ -185,17 +179,6 @@ class ClassExReg(PointEstimator):
         ----------
         k : int or array-like of int
             Numbers of classes, at least 2.
-
-        Returns
-        -------
-        array of shape (n_k,)
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            `k` is not a whole number of at least 2, or an array of them.
 
         Notes
         -----

@@ -38,13 +38,10 @@ class MixedExponential(PointEstimator):
     coef_ : array of shape (m,)
         Coefficients :math:`\beta_l`, mostly 0: estimates of :math:`P(U^* = e^{-\kappa_l})`.
 
-    Raises
-    ------
-    DataError
-        From `fit`: the accuracy is known at fewer than 2 numbers of classes.
-
     Notes
     -----
+    The task needs accuracies at two or more numbers of classes.
+
     The paper writes :math:`\int e^{-\kappa k} d\alpha(\kappa)`, so its coefficients are
     :math:`e^{\kappa_l} \beta_l`. The fit and the predictions are the same. In the form used here,
     all columns have the same scale, and the coefficients are probabilities.

@@ -50,7 +50,8 @@ class KDE(ScoreEstimator):
     ----------
     bandwidth : {"ucv", "bcv", "nrd0"} or positive float
         Rule that selects :math:`h_i`: unbiased or biased cross-validation, or Silverman's rule of
-        thumb. A number is the bandwidth of all instances.
+        thumb. It needs at least two different finite scores of wrong classes. A number is the
+        bandwidth of all instances.
 
     Attributes
     ----------
@@ -58,13 +59,6 @@ class KDE(ScoreEstimator):
         Bandwidth of each test instance.
     favorability_ : array of shape (n,)
         Estimated probability that a random competitor scores below the true class.
-
-    Raises
-    ------
-    DataError
-        From `fit`: the task has no scores; the bandwidth is neither a rule nor a positive number;
-        or the wrong-class scores of an instance do not determine a bandwidth (fewer than two finite
-        scores, or all equal).
 
     Notes
     -----
@@ -125,7 +119,6 @@ class KDE(ScoreEstimator):
         )
 
     def _select(self, rows: IntArray, wrong: FloatArray) -> FloatArray:
-        """Bandwidth of each row of wrong-class scores."""
         if not isinstance(self.bandwidth, str):
             return np.full(rows.size, self.bandwidth)
         finite = wrong > -np.inf

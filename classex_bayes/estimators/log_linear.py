@@ -22,19 +22,12 @@ class LogLinear(PointEstimator):
     Parameters
     ----------
     k : array-like of int, optional
-        Numbers of classes to train on, 2..k1. By default all of them; above 500 classes, log-spaced
-        numbers with weights that represent all of them. For a task without ranks, the default is
-        the numbers at which its accuracy is known.
+        Numbers of classes to train on, at least two of 2..k1; by default as in `ClassExReg`.
 
     Attributes
     ----------
     intercept_, slope_ : float
         a and b, with natural logarithms. Ten times as many classes cost -2.303 b of accuracy.
-
-    Raises
-    ------
-    DataError
-        From `fit`: `k` is outside 2..k1, or there are fewer than 2 numbers of classes to train on.
 
     Notes
     -----

@@ -29,9 +29,7 @@ class MeasuredCurve(NamedTuple):
 def measured_curve(task: SourceTask, k: IntArray | None = None) -> MeasuredCurve:
     """Average test accuracies of a task at `k`, for least squares.
 
-    By default k is 2..k1; above 500 classes, log-spaced numbers with weights that represent all of
-    them. For a task without ranks, the default is the numbers at which its accuracy is known.
-    Numbers above k1 are left out.
+    `ClassExReg` has the default of k. Numbers above k1 are left out.
     """
     sizes, weight = _sizes(task, k)
     accuracy = np.ones(sizes.size)

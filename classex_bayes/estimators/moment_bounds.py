@@ -27,14 +27,9 @@ class MomentBounds(Parameters):
     .. math:: \ell(F) = \frac{1}{\mathrm{deff}} \sum_b n_b \log \int P_b(u)\,dF(u),
 
     with :math:`P_b(u)` the probability that Binomial(k1 - 1, 1 - u) wrong classes in bin b are
-    above the true one. The limits of level c are the smallest and the largest value over the laws
-    with :math:`\ell(F) \ge \max \ell - \chi^2_1(c) / 2`, a profile-likelihood interval
+    above the true one. The limits with confidence c are the smallest and the largest value over the
+    laws with :math:`\ell(F) \ge \max \ell - \chi^2_1(c) / 2`, a profile-likelihood interval
     (`classex_bayes.core.rank_limits`).
-
-    Attributes
-    ----------
-    plot : method
-        Draws the limits with `classex_bayes.plot_accuracy`.
 
     Notes
     -----
@@ -70,22 +65,12 @@ class MomentBounds(Parameters):
 
     @checked_fit
     def fit(self, task: SourceTask) -> Self:
-        """Read the ranks of a source task.
+        """Read the ranks of a source task; returns self.
 
         Parameters
         ----------
         task : SourceTask
             The tested classes, with ranks or bounds of ranks.
-
-        Returns
-        -------
-        MomentBounds
-            Itself.
-
-        Raises
-        ------
-        DataError
-            The task was made from accuracies, without ranks.
 
         Warns
         -----
@@ -120,13 +105,6 @@ class MomentBounds(Parameters):
         -------
         Bounds
             Its method `interval` returns the limits of any level.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            `k` is not a whole number of at least 2, or the metric is unknown or a median.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         refuse_all_relevant(chosen, self._several_relevant)
@@ -156,13 +134,6 @@ class MomentBounds(Parameters):
             Number of classes to within 1%, at least 1. If the limits are that close on the classes
             of the pilot, it is not less. It is infinite if they are that close at 4, 16, 64, ...
             times these classes and at 10^12, because the upper limit is below `width`.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            `width` is not in (0, 1).
         """
         self._require("_fitted_name")
         prob, _ = interval_settings(ci_prob, None)

@@ -40,14 +40,9 @@ class PitmanYor(PointEstimator):
     ----------
     discount_, concentration_ : float
         Parameters d in [0, 1) and :math:`\alpha \ge 0` of least squares,
-        :math:`\sum_{k=2}^{k_1} \log(k) (ATA_k - E[K_k] / k)^2`.
+        :math:`\sum_{k=2}^{k_1} \log(k) (ATA_k - E[K_k] / k)^2`, over at least two k.
     entropy_ : float
         Expected entropy of the frequencies, :math:`\psi(\alpha + 1) - \psi(1 - d)`, in nats.
-
-    Raises
-    ------
-    DataError
-        From `fit`: the accuracy is known at fewer than 2 numbers of classes.
 
     Notes
     -----

@@ -49,9 +49,8 @@ class HighDimensional(PointEstimator):
     ----------
     k : int, array-like of int, or "all", optional
         Numbers of classes, 2..k1, whose accuracies determine the signal. By default only k1, or
-        the largest number at which the accuracy of the task is known. "all" means 2..k1; above 500
-        classes, log-spaced numbers with weights that represent all of them. For a task without
-        ranks, "all" means the numbers at which its accuracy is known.
+        the largest number at which the accuracy of the task is known. "all" means the default of
+        `ClassExReg`.
 
     Attributes
     ----------
@@ -60,11 +59,6 @@ class HighDimensional(PointEstimator):
     information_ : float
         :math:`c^2 / 2`, in nats. It is the mutual information if the law holds and the classifier
         is the Bayes classifier.
-
-    Raises
-    ------
-    DataError
-        From `fit`: `k` is outside 2..k1, or the accuracy of the task is unknown at `k`.
 
     Notes
     -----
@@ -179,18 +173,13 @@ class TwoParameter(LawEstimator):
     mean_, sd_ : float
         Mean and standard deviation of Z.
 
-    Raises
-    ------
-    DataError
-        From `fit`: the accuracy is known at fewer than 2 numbers of classes.
-
     Notes
     -----
-    The standard deviation is limited to 0.05..10, and the result has a note if it is at a limit.
-    Near 10 almost all instances have no better class or only better ones. Near 0.05 all instances
-    have the same favorability. If the pilot has no errors, the mean is infinite and every
-    prediction is 1. If it has only errors, the mean is minus infinity and every prediction is 0. In
-    both cases the standard deviation is set to 1.
+    Two or more accuracies are needed. The standard deviation is limited to 0.05..10, and the result
+    has a note if it is at a limit. Near 10 almost all instances have no better class or only better
+    ones. Near 0.05 all instances have the same favorability. If the pilot has no errors, the mean
+    is infinite and every prediction is 1. If it has only errors, the mean is minus infinity and
+    every prediction is 0. In both cases the standard deviation is set to 1.
 
     The CDF of U* is :math:`D(u) = \Phi((\Phi^{-1}(u) - \mu) / \nu)`. Predictions are in [0, 1] and
     decrease with k.

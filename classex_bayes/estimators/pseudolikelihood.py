@@ -48,7 +48,7 @@ class PseudoLikelihood(LawEstimator):
         False allows all laws.
     moment : bool
         True allows only laws that reproduce the test accuracy, :math:`\int u^{k_1-1} d\eta(u) =
-        ATA_{k_1}`.
+        ATA_{k_1}`, which must be positive if `monotone` is False.
     likelihood : {"binomial", "bernoulli"}
         "binomial" is the likelihood above, of nips2016. "bernoulli" is the likelihood of draft2016.
         Its h-th event is that the competitor with rank h from the bottom beats the true class. This
@@ -69,16 +69,8 @@ class PseudoLikelihood(LawEstimator):
     log_likelihood_ : float
         Mean log-probability of the ranks, :math:`\sum_v n_v \log P(V = v)`, or of the events.
     optimality_gap_ : float
-        Upper bound, by convex duality, on the maximum over the grid minus `log_likelihood_`; at
-        most 1e-6.
-
-    Raises
-    ------
-    DataError
-        From `fit`: a parameter is out of range; the task has no ranks; or the test accuracy is 0
-        with ``monotone=False, moment=True``.
-    RuntimeError
-        From `fit`: the maximum was not found.
+        Upper bound, by convex duality, on the maximum over the grid minus `log_likelihood_`. If it
+        is above 1e-6, `fit` raises `RuntimeError`.
 
     Notes
     -----

@@ -39,11 +39,6 @@ def literature(random_seed: RandomSeed = None, *, metric: str = "accuracy") -> l
     list of estimators
         Estimators for `classex_bayes.compare`, which leaves out those that cannot be fitted.
 
-    Raises
-    ------
-    DataError
-        The metric is unknown.
-
     Examples
     --------
     >>> [estimator.name for estimator in literature()][:3]

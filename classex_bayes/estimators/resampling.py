@@ -77,7 +77,7 @@ def bootstrap(
         Numbers of classes, at least 2.
     n_resamples : int
         Number of draws. Resamples to which the estimator cannot be fitted are left out, and a note
-        says how many.
+        says how many. More than half of them are a `DataError`.
     random_seed : int, SeedSequence or None
         Seed of the resamples and of the fits to them. The draws are the same for any number of
         processes.
@@ -90,12 +90,6 @@ def bootstrap(
     -------
     Extrapolation
         Draws of dimensions (chain=1, draw=n_resamples), ``interval_type="bootstrap"``.
-
-    Raises
-    ------
-    DataError
-        An argument is out of range, or the estimator cannot be fitted to the task or to more than
-        half of the resamples.
 
     Notes
     -----

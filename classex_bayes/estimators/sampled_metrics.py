@@ -60,16 +60,12 @@ class SampledMetrics(PointEstimator):
     em_steps : int
         Number of steps of EM.
 
-    Raises
-    ------
-    DataError
-        From `fit`: a parameter is out of range, ranks are not exact, or instances met unequal
-        numbers of competitors or siblings.
-
     Notes
     -----
-    If all instances met all other classes, n is k1 - 1. Up to n + 1 items every method returns the
-    unbiased average over subsets of the negatives. Above 1000 items, ranks are in about 1000 cells.
+    Ranks must be exact, of instances that met equally many competitors. Classes must not have come
+    in groups. If all instances met all other classes, n is k1 - 1. Up to n + 1 items every method
+    returns the unbiased average over subsets of the negatives. Above 1000 items, ranks are in about
+    1000 cells.
 
     With ``gamma=0`` the least squares have no constraint. Singular values of about :math:`4^{-n}`
     then make the values for each L so large that the variance is useless from about 10 negatives
@@ -127,28 +123,14 @@ class SampledMetrics(PointEstimator):
         self._table, self._estimate = _negatives(task), methods[self.method]
 
     def predict(self, k: ClassCounts, *, metric: str = "accuracy") -> Extrapolation:
-        """Estimate a metric among `k` items.
+        """Estimate a metric among `k` items, with the notes of `PointEstimator.predict`.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of items N, or of classes, at least 2.
         metric : str
-            A metric that is the mean of a function of the rank, as in
-            `BayesianExtrapolator.predict`: all but "median_rank".
-
-        Returns
-        -------
-        Extrapolation
-            Point estimate. Its notes say at which k it lies outside [0, 1], and which data are
-            probably faulty, or scarce.
-
-        Raises
-        ------
-        NotFittedError
-            `fit` was not called.
-        DataError
-            `k` is not a whole number of at least 2, or the metric is unknown or a median.
+            As in `MomentBounds.predict`.
         """
         name, counts, chosen = self._require("_fitted_name"), class_counts(k), mean_metric(metric)
         refuse_all_relevant(chosen, self._table.several_relevant)

@@ -130,10 +130,6 @@ def backtest(
     progressbar : bool
         Whether to show progress on a terminal.
 
-    Returns
-    -------
-    Backtest
-
     Raises
     ------
     Interrupted

@@ -127,23 +127,15 @@ class ClassifierComparison(Tabulated):
         ----------
         first, second : str
             Names of two classifiers.
-
-        Returns
-        -------
-        AccuracyDifference
         """
         self._check_pair(first, second)
         draws = self.predictions[first].draws - self.predictions[second].draws
         return AccuracyDifference(first, second, draws.rename("difference"), self.estimand)
 
     def prob_best(self) -> pd.DataFrame:
-        """Posterior probability that each classifier is the best one.
+        """Posterior probability that each classifier (columns) is the best one at each k (rows).
 
-        Returns
-        -------
-        DataFrame
-            Probabilities, indexed by k, with one column for each classifier. Equal draws are
-            shared. Rows sum to 1.
+        Equal draws are shared, so rows sum to 1.
         """
         return self._best().mean(SAMPLE_DIMS).transpose("k", "classifier").to_pandas()
 
@@ -227,16 +219,8 @@ def compare_classifiers(
     paired : bool
         Whether the classifiers were tested on the same instances. If False, their posteriors are
         independent.
-    sampler : mapping, optional
-        As for `BayesianExtrapolator.fit`.
-    random_seed : int, SeedSequence or None
-        Seed of the fits and of the coupling.
-    progressbar : bool
-        Whether to show the progress of the sampler.
-
-    Returns
-    -------
-    ClassifierComparison
+    sampler, random_seed, progressbar
+        As for `BayesianExtrapolator.fit`. The seed is also that of the coupling.
 
     Notes
     -----

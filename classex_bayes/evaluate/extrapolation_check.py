@@ -160,29 +160,15 @@ def extrapolation_check(
         Estimators to check. A model that was fitted to `task` keeps the result: if it fails, each
         of its predictions, and its report, says so, also after it is saved and loaded.
     task : SourceTask, optional
-        The pilot; by default that of a single fitted model. It needs ranks.
+        The pilot; by default that of a single fitted model. It needs ranks on at least 75 classes,
+        or on 3 for each part if `n_parts` is given.
     n_parts : int, optional
         Number of parts, at least 3. By default 10, or fewer so that a part has at least 25 classes.
-    ci_prob : float, optional
-        Level of the equal-tailed intervals; by default 0.9, or ArviZ's changed rcParams.
-    sampler : mapping
-        As for `BayesianExtrapolator.fit`, for estimators that draw from a posterior.
-    random_seed : int
-        Seed of the parts and the fits.
-    n_jobs : int, optional
-        Number of joblib processes, as for `backtest`.
-    progressbar : bool
-        Whether to show progress on a terminal.
-
-    Returns
-    -------
-    ExtrapolationCheck
+    ci_prob, sampler, random_seed, n_jobs, progressbar
+        As for `backtest`, with parts in place of pilots.
 
     Raises
     ------
-    DataError
-        There is no task, it has fewer than 75 classes (3 for each part if `n_parts` is given),
-        or its scores or ranks do not determine the ranks in a part.
     Interrupted
         If interrupted. Its `partial` is the table of the finished fits.
 

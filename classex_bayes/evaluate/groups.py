@@ -74,10 +74,6 @@ class GroupedExtrapolation(Tabulated):
         mix : mapping from group to share
             Shares in any unit. Groups may be omitted if the others' shares sum to 1 (or 100);
             their share is then 0.
-
-        Returns
-        -------
-        GroupedExtrapolation
         """
         return replace(self, mix=_shares(mix, list(self.by_group)))
 
@@ -134,18 +130,8 @@ def extrapolate_groups(
     mix : mapping from group to share, optional
         Shares of the groups in the deployment, as for `GroupedExtrapolation.with_mix`. By default
         those in the pilot, with the class weights of the task.
-    model : LawModel
-        `BayesianExtrapolator` or other model. Copies of it are fitted to each group.
-    sampler : mapping, optional
-        As for `BayesianExtrapolator.fit`.
-    random_seed : int, SeedSequence or None
-        Seed of the fits and of the coupling.
-    progressbar : bool
-        Whether to show the progress of the sampler.
-
-    Returns
-    -------
-    GroupedExtrapolation
+    model, sampler, random_seed, progressbar
+        As for `classex_bayes.compare_classifiers`. A copy of the model is fitted to each group.
 
     Notes
     -----

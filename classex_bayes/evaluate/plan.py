@@ -263,10 +263,6 @@ def plan(
     progressbar : bool
         Whether to show progress and the remaining time on a terminal.
 
-    Returns
-    -------
-    Plan
-
     Notes
     -----
     The intervals use only the new pilot. An existing small pilot can later be pooled with it

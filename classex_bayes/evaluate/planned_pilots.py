@@ -43,21 +43,11 @@ _FEWEST_EFFECTIVE = 100
 
 @dataclass(frozen=True, eq=False)
 class Populations:
-    """Laws that pilots are simulated from, and how the answers of a pilot depend on each other.
+    """Laws that pilots are simulated from, and how the answers of a pilot depend on each other."""
 
-    Attributes
-    ----------
-    law : MixtureLaw
-        Laws of the simulated pilots, weights (n_pilots, m).
-    dependence : AnswerDependence
-        Dependence of the answers.
-    notes : tuple of str
-        Notes for readers of the plan.
-    """
-
-    law: MixtureLaw
+    law: MixtureLaw  # of the simulated pilots, weights (n_pilots, m)
     dependence: AnswerDependence
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # for readers of the plan
 
     def ranks(self, n_classes: int, repeats: float, rng: np.random.Generator) -> IntArray:
         """Histograms of ranks (n_pilots, n_bins), a pilot of each law, as if independent.
@@ -206,7 +196,6 @@ def simulated_draws(
 
 
 def _effective(log_weight: FloatArray) -> float:
-    """Effective number of weighted draws."""
     weight = np.exp(log_weight - log_weight.max())
     return float(weight.sum() ** 2 / (weight @ weight))
 
@@ -225,6 +214,6 @@ def _reliable(log_weight: FloatArray) -> FloatArray | None:
 def _equally_weighted(values: FloatArray, weight: FloatArray) -> FloatArray:
     """Values (n,) of weighted draws as 1000 of one weight, in increasing order."""
     order = np.argsort(values)
-    levels = (np.arange(N_DRAWS) + 0.5) / N_DRAWS
-    places = np.searchsorted(np.cumsum(weight[order]), levels)
+    shares = (np.arange(N_DRAWS) + 0.5) / N_DRAWS
+    places = np.searchsorted(np.cumsum(weight[order]), shares)
     return values[order[np.minimum(places, order.size - 1)]]

@@ -50,10 +50,6 @@ def predict_reranked(
         Accuracy, recall@m, success@m, MRR or nDCG with m up to L. Without m, MRR and nDCG are those
         of the L documents.
 
-    Returns
-    -------
-    Extrapolation
-
     Notes
     -----
     Draws of both models are independent. The formula is exact at m = L. For smaller m it is an

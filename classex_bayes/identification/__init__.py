@@ -1,4 +1,4 @@
-"""Wing: identification of stimuli from responses, with the predictions of any encoding model."""
+"""Identification of stimuli from responses, with the predictions of any encoding model."""
 
 import lazy_loader
 

@@ -64,10 +64,8 @@ def identification_task(
     y : array-like of shape (n,), optional
         Stimulus of each response, as a row of `predictions` or a name. By default response i
         belongs to stimulus i.
-    classes : sequence of n_stimuli names, optional
-        Names of the stimuli.
-    untested : {"error", "competitors"}
-        Whether stimuli without responses are an error, or competitors of the others.
+    classes, untested
+        As in `SourceTask.from_scores`, of the stimuli.
 
     References
     ----------
@@ -194,7 +192,6 @@ def _whitened(vectors: Any, name: str, covariance: Any) -> FloatArray:
 
 
 def _finite_matrix(values: Any, name: str) -> FloatArray:
-    """Matrix in double precision, every number finite."""
     array = as_matrix(values, name).astype(float)
     finite_rows(array, name)
     return array

@@ -1,4 +1,4 @@
-"""Wing: mutual information of label and features: estimates and bounds from accuracies."""
+"""Mutual information of label and features: estimates and bounds from accuracies."""
 
 import lazy_loader
 

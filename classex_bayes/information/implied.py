@@ -61,18 +61,15 @@ class ImpliedInformation:
     def interval(
         self, ci_prob: float | None = None, ci_kind: str | None = None
     ) -> tuple[float, float]:
-        """Interval over draws; of a point estimate, mean and standard error of a normal law.
+        """Lower and upper limit over draws, or of a normal law for a point estimate.
+
+        The law has the mean and the standard error. Limits of an information are at least 0.
 
         Parameters
         ----------
         ci_prob, ci_kind : optional
             Level, and kind ("eti" or "hdi") of the interval over draws; by default 0.9 and
             "eti", or ArviZ's changed rcParams.
-
-        Returns
-        -------
-        tuple of float
-            Lower and upper limit. The lower one of an information is at least 0.
         """
         prob, kind = interval_settings(ci_prob, ci_kind)
         if self.interval_type != "none":

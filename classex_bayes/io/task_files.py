@@ -71,7 +71,7 @@ def read_task(
         Files of a layout of docs/data.md: .npz with the arguments of a constructor as arrays, such
         as ``scores, y``; .npy with the scores, which stay on the disk; .csv, .tsv or .parquet with
         a column ``y`` and a column for each class; or a run. Text may be compressed (.gz); "-" is a
-        .csv on standard input.
+        .csv on standard input. Pickles are never loaded, and .parquet needs pyarrow.
 
         If there are many files, each contains some of the test instances. All must have the same
         classes, templates and settings. Their rows are joined in memory, in the order of the files.
@@ -82,26 +82,12 @@ def read_task(
     qrels : path, optional
         Relevance judgements for a run: files of TREC, MS MARCO, BEIR or ranx.
     random_seed : int, SeedSequence or None
-        Seed of the noise that breaks ties. The default is fixed, so the same file always gives the
-        same ranks.
+        As in `SourceTask.from_scores`.
     **arguments
         Further arguments of the constructor, such as ``ties="unknown"`` of `SourceTask.from_scores`
         or ``n_classes=1000`` of `SourceTask.from_run`; or of `Sampling`, as files have them, too.
         They override those in the file. ``unanswered`` may be a file of labels, and ``sampling`` a
         .csv with a column ``class`` and columns ``inclusion``, ``group`` or both.
-
-    Returns
-    -------
-    SourceTask
-
-    Raises
-    ------
-    DataError
-        If a file cannot be understood or does not match the others, or the constructor does not
-        have an argument. The message names the file and states the value found and the value
-        expected. Pickles are never loaded.
-    ImportError
-        If pyarrow is not installed (.parquet).
 
     Examples
     --------

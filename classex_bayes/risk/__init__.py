@@ -1,4 +1,4 @@
-"""Wing: the average cost of an answer in place of its accuracy."""
+"""The average cost of an answer in place of its accuracy."""
 
 import lazy_loader
 

@@ -212,15 +212,9 @@ def linear_statistics(
 
     .. math:: -c_p a_p + \sum_{p < j < L} c_j (a_{j-1} - a_j).
 
-    Parameters
-    ----------
-    task : SourceTask
-        Made from scores or embeddings.
-    costs : sequence of arrays of shape (k1, k1)
-        Matrices of costs[true, predicted]; several share the pass and have joint covariances.
-    coefficients : callable
-        Of a number of classes, the coefficients (k1 - 1, m) of the statistics. It is called with k1
-        and with k1 - 1.
+    The task has scores. The `costs` are matrices (k1, k1) of cost[true, predicted]; several share
+    the pass and have joint covariances. `coefficients` returns, from a number of classes, the
+    coefficients (k1 - 1, m) of the statistics. It is called with k1 and with k1 - 1.
     """
     table = task.require("scores")
     n_classes, y, class_weight = task.n_classes, table.y, table.class_weight

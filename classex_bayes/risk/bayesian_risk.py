@@ -282,11 +282,6 @@ class BayesianRisk(FittedModel):
             Made from scores or embeddings.
         sampler, random_seed, progressbar : optional
             As for `BayesianExtrapolator.fit`; nutpie compiles once in a process.
-
-        Raises
-        ------
-        DataError, Interrupted
-            As for `BayesianExtrapolator.fit`, or if the cost matrix does not fit the task.
         """
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
@@ -362,17 +357,12 @@ class BayesianRisk(FittedModel):
         return by_draw(weights_of(self.idata), draws, "risk", "k", k)
 
     def predict(self, k: ClassCounts) -> Extrapolation:
-        """Posterior of the average risk.
+        """Posterior of the average risk, as draws.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes, 2..10^12, smaller or larger than k1.
-
-        Returns
-        -------
-        Extrapolation
-            Prediction with draws of the risk.
         """
         counts = class_counts(k)
         return Extrapolation.from_draws(

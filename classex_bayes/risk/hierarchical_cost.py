@@ -23,8 +23,8 @@ def cost_from_levels(taxonomy: Any, *, costs: Mapping[Any, float] | None = None)
     ----------
     taxonomy : DataFrame, or mapping from level to a sequence
         One column for each level, from the finest to the coarsest, such as genus and family; one
-        row for each class. The class itself is not a level. The index of a
-        DataFrame names the classes.
+        row for each class. The class itself is not a level. The index of a DataFrame names the
+        classes.
     costs : mapping from level to float, optional
         Cost of confusing two classes whose finest common level is this one, in [0, 1].
 

@@ -25,7 +25,7 @@ class KnownLaw(ABC):
     """A population of classes whose accuracy is known at every number of classes."""
 
     def accuracy(self, k: ClassCounts) -> FloatArray:
-        """Average generalization accuracy, AGA_k = E[U*^(k-1)].
+        """Average generalization accuracy (n_k,), AGA_k = E[U*^(k-1)].
 
         U* is the favorability, the probability that a random competitor scores below the true
         class. The absolute error is below 1e-8 for k up to 1e9.
@@ -34,15 +34,6 @@ class KnownLaw(ABC):
         ----------
         k : int or int array of shape (n_k,)
             Numbers of classes, at least 2.
-
-        Returns
-        -------
-        array of shape (n_k,)
-
-        Raises
-        ------
-        DataError
-            If `k` is invalid.
 
         Examples
         --------
@@ -105,11 +96,6 @@ class EmbeddedLaw(KnownLaw):
         EmbeddingSample
             Probes in class order, gallery and y, in the form of `SourceTask.from_embeddings`.
 
-        Raises
-        ------
-        DataError
-            If `n_classes` or `repeats` is invalid.
-
         Examples
         --------
         >>> from classex_bayes.simulate import GaussianNearestNeighbor
@@ -144,12 +130,11 @@ class GaussianNearestNeighbor(EmbeddedLaw):
     Parameters
     ----------
     dim : int, default 10
-        Dimension of the embeddings; `DataError` unless whole and at least 1.
+        Dimension of the embeddings, at least 1.
     noise_variance : float, default 0.2
-        Variance b of the probes per coordinate; `DataError` unless positive.
+        Variance b of the probes per coordinate, positive.
     template_variance : float, optional
-        Variance a of the templates per coordinate; `DataError` if negative. By default that of the
-        probes.
+        Variance a of the templates per coordinate, at least 0. By default that of the probes.
 
     Notes
     -----
@@ -258,9 +243,9 @@ class VonMisesFisher(EmbeddedLaw):
     Parameters
     ----------
     dim : int, default 16
-        Coordinates d of the embeddings; `DataError` unless whole and at least 2.
+        Coordinates d of the embeddings, at least 2.
     concentration : float, default 40
-        Kappa; `DataError` unless positive. The mean cosine is about kappa / (kappa + d / 2).
+        Kappa, positive. The mean cosine is about kappa / (kappa + d / 2).
 
     Examples
     --------

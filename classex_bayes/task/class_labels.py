@@ -108,13 +108,13 @@ def column_names(frame: Any, classes: Any, y: Any) -> Any:
 
 
 def axis_names(
-    labels: Iterable[Any], classes: Any, y: Any, place: str, source: str, remedy: str
+    labels: Iterable[Any], classes: Any, y: Any, place: str, attribute: str, remedy: str
 ) -> Any:
     """Names of the classes from the labels of columns or rows, or None if `y` has positions.
 
     `classes` may replace the labels but not reorder them. Labels numbered from 0 are no names. If
     `y` contains numbers, they are names if all of them are among the labels, and positions if none
-    is. `place` is that of a label in words, `source` the attribute with the labels, and `remedy`
+    is. `place` is that of a label in words, `attribute` the one with the labels, and `remedy`
     what has none.
     """
     labels, numbers = list(labels), as_vector(y, "y")
@@ -133,7 +133,7 @@ def axis_names(
     if not are_labels.all() or np.isin(numbers, np.arange(len(labels))).all():
         raise DataError(
             f"y: {place.format(0)} has the label {labels[0]!r}, so numbers may be names or "
-            f"positions. Pass {remedy} if they are positions, classes={source} if they are names"
+            f"positions. Pass {remedy} if they are positions, classes={attribute} if they are names"
         )
     return labels
 
@@ -369,7 +369,6 @@ def by_class(values: Any, name: str, n_classes: int, classes: Sequence[Any] | No
 
 
 def _are_text(names: Sequence[Any]) -> bool:
-    """Whether all names are text."""
     return all(isinstance(name, str) for name in names)
 
 

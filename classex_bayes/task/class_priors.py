@@ -44,7 +44,7 @@ def accuracy_under_priors(
     Parameters
     ----------
     task : SourceTask
-        Tested classes. "within_subsets" needs scores if weights are unequal.
+        Tested classes. "within_subsets" needs positive weights, and scores if these are unequal.
     k : int or array-like of int
         Numbers of classes in 2..n_classes.
     normalized : {"once", "within_subsets"}
@@ -56,11 +56,6 @@ def accuracy_under_priors(
     -------
     array of shape (n_k,)
         Accuracies. If subsets are sampled, the standard error is at most 0.008.
-
-    Raises
-    ------
-    DataError
-        If "within_subsets" is requested for a task without scores or with a class of weight zero.
 
     Notes
     -----

@@ -206,7 +206,6 @@ def _sum(first: Influence, *others: Influence) -> Influence:
 
 
 def _computed(*delayed: Any) -> Sequence[Any]:
-    """Results of a graph."""
     from dask import compute
 
     with warnings.catch_warnings():

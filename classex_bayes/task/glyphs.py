@@ -47,10 +47,6 @@ class Glyphs:
         ----------
         font : {"rounded", "handwriting", "brush"}, optional
             Keep the probes of this font only.
-
-        Returns
-        -------
-        SourceTask
         """
         if font is not None and font not in FONTS:
             raise DataError(f"font: found {font!r}, expected one of {', '.join(FONTS)}")
@@ -68,10 +64,6 @@ def load_glyphs() -> Glyphs:
     of other characters. The score of a class therefore depends only on its own template. The
     difficulty of probes differs much between fonts, so the distribution of Z = Phi^-1(U*) is far
     from a single normal one.
-
-    Returns
-    -------
-    Glyphs
 
     Examples
     --------

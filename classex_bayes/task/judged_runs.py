@@ -45,7 +45,7 @@ class JudgedRun(NamedTuple):
 
     queries: pd.Index  # (n,): their names
     y: IntArray  # (n,): the first relevant document of each query in the judgements
-    level: int  # smallest grade of relevant documents
+    relevance_level: int  # smallest grade of relevant documents
     n_documents: int  # in judgements and run
     lists: Lists
     unlisted_query: IntArray  # (n_unlisted,): queries of judged documents that their lists lack
@@ -64,7 +64,7 @@ class JudgedRun(NamedTuple):
         """Table of the best relevant documents, in a corpus of `n_classes` documents."""
         n_queries = np.bincount(self.y, minlength=n_classes)
         labels = class_labels(self.y, n_classes, None, n_queries, "competitors")
-        ranks = ListedRanks.of(self.lists, n_classes, self.level, self.depth)
+        ranks = ListedRanks.of(self.lists, n_classes, self.relevance_level, self.depth)
         return table_of_ranks(
             labels,
             n_classes,
@@ -83,7 +83,7 @@ class JudgedRun(NamedTuple):
         place = np.cumsum(answered) - 1
         lists = self.lists._replace(n_queries=place[-1] + 1, query=place[self.lists.query])
         run = self._replace(queries=self.queries[answered], y=self.y[answered], lists=lists)
-        ranks = ListedRanks.of(lists, self.n_documents, self.level)
+        ranks = ListedRanks.of(lists, self.n_documents, self.relevance_level)
         table, names = own_table_of_lists(ranks, run.queries, self.queries[~answered])
         described = self._described(replace(table.provenance, nouns=CANDIDATES))
         return replace(table, sample=run._sample(ranks), **described), names
@@ -91,7 +91,7 @@ class JudgedRun(NamedTuple):
     def _sample(self, ranks: ListedRanks) -> Sample:
         """First lists without relevant documents other than the best one."""
         lists = self.lists
-        kept = (lists.grade < self.level) | (lists.item == ranks.best[lists.query])
+        kept = (lists.grade < self.relevance_level) | (lists.item == ranks.best[lists.query])
         return lists.at(kept).sample(np.where(ranks.best < 0, self.y, ranks.best))
 
     def _described(self, provenance: Provenance) -> dict[str, Any]:
@@ -121,7 +121,7 @@ def judged_run(
     ignore_identical: Any = False,
 ) -> JudgedRun:
     """Arguments of `SourceTask.from_run`; `n_classes` is None if queries have own candidates."""
-    level = whole_number(relevance_level, "relevance_level", 1)
+    relevance_level = whole_number(relevance_level, "relevance_level", 1)
     higher = truth_value(higher_is_better, "higher_is_better")
     ignored = truth_value(ignore_identical, "ignore_identical")
     one_of(missing, ("error", "unanswered", "unsearched"), "missing")
@@ -131,13 +131,13 @@ def judged_run(
     judgements = judgements[judgements["number"] >= 1]
     if ignored:
         judgements, entries = _without_namesakes(judgements), _without_namesakes(entries)
-    relevant = judgements[judgements["number"] >= level]
+    relevant = judgements[judgements["number"] >= relevance_level]
     if relevant.empty:
         raise DataError(
-            f"qrels: found no document of relevance >= {level}, expected at least one; lower "
-            "relevance_level"
+            f"qrels: found no document of relevance >= {relevance_level}, expected at least one; "
+            "lower relevance_level"
         )
-    queries = _tested(pd.Index(relevant["query"].unique()), searched, level, missing)
+    queries = _tested(pd.Index(relevant["query"].unique()), searched, relevance_level, missing)
     documents = _documents(relevant, entries, n_classes)
     lists = _lists(entries, queries, documents, higher)
     judged_query = queries.get_indexer(judgements["query"])
@@ -155,7 +155,7 @@ def judged_run(
     return JudgedRun(
         queries,
         documents.get_indexer(first_relevant.loc[queries]),
-        level,
+        relevance_level,
         documents.size,
         lists._replace(grade=grade_of_pair.reindex(listed_pair, fill_value=0).to_numpy()),
         judged_query[unlisted],
@@ -240,7 +240,9 @@ def _lists(
     return lists.with_ties_broken(lambda _, item: place_of_name[item])
 
 
-def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) -> pd.Index:
+def _tested(
+    wanted: pd.Index, searched: pd.Index, relevance_level: int, missing: Missing
+) -> pd.Index:
     """Queries to be tested, of those with relevant documents and those of the run."""
     absent = wanted.difference(searched, sort=False)
     if absent.size == wanted.size:
@@ -259,7 +261,7 @@ def _tested(wanted: pd.Index, searched: pd.Index, level: int, missing: Missing) 
     if extra.size:
         warn(
             f"run: left out {extra.size} of {searched.size} queries, such as {extra[0]!r}, "
-            f"because qrels has no document of relevance >= {level} for them",
+            f"because qrels has no document of relevance >= {relevance_level} for them",
             DataWarning,
         )
     return queries

@@ -94,12 +94,12 @@ class Lists(NamedTuple):
         repeated[order[1:]] = pair[1:] == pair[:-1]
         return repeated
 
-    def wrong_before(self, level: int = 1) -> tuple[IntArray, IntArray]:
+    def wrong_before(self, least_grade: int = 1) -> tuple[IntArray, IntArray]:
         """Number of wrong entries before each entry (n_entries,), and in each list (n_queries,).
 
-        Entries of a lower grade than `level` are wrong.
+        Entries of a grade below `least_grade` are wrong.
         """
-        wrong = self.grade < level
+        wrong = self.grade < least_grade
         n_wrong = np.bincount(self.query[wrong], minlength=self.n_queries)
         before = np.cumsum(wrong) - wrong
         before -= (np.cumsum(n_wrong) - n_wrong)[self.query]
@@ -134,19 +134,19 @@ class ListedRanks(NamedTuple):
         cls,
         lists: Lists,
         n_items: int,
-        level: int = 1,
+        least_grade: int = 1,
         depth: int | None = None,
         negated: bool = False,
     ) -> Self:
         """Ranks among `n_items` items, from lists in the order of ranks.
 
-        Items of at least the grade `level` are relevant. The best of a query counts, and the others
-        are neither right nor wrong. If a list has none, all of its wrong items are better; if
-        `depth` items were searched for, as many are better, and an empty list is a miss: all are
-        better. `negated` says that scores are distances with the opposite sign.
+        Items of `least_grade` or more are relevant. The best of a query counts, and the others are
+        neither right nor wrong. If a list has none, all of its wrong items are better; if `depth`
+        items were searched for, as many are better, and an empty list is a miss: all are better.
+        `negated` says that scores are distances with the opposite sign.
         """
-        before, n_wrong = lists.wrong_before(level)
-        relevant = np.flatnonzero(lists.grade >= level)
+        before, n_wrong = lists.wrong_before(least_grade)
+        relevant = np.flatnonzero(lists.grade >= least_grade)
         answered, first = np.unique(lists.query[relevant], return_index=True)
         place = relevant[first]
         min_better, max_better = n_wrong.copy(), np.full(lists.n_queries, n_items - 1)
@@ -167,13 +167,18 @@ class ListedRanks(NamedTuple):
             min_better, min_better.copy(), min_better.copy(), np.zeros_like(min_better)
         )
         counts.min_better[answered] = before[first_tied]
-        counts.max_better[answered] = before[last_tied] + (lists.grade[last_tied] < level)
-        nearest = _nearest(lists, before, n_wrong, true, level, negated)
+        counts.max_better[answered] = before[last_tied] + (lists.grade[last_tied] < least_grade)
+        nearest = _nearest(lists, before, n_wrong, true, least_grade, negated)
         return cls(min_better, max_better, n_wrong, best, counts, nearest)
 
 
 def _nearest(
-    lists: Lists, before: IntArray, n_wrong: IntArray, true: FloatArray, level: int, negated: bool
+    lists: Lists,
+    before: IntArray,
+    n_wrong: IntArray,
+    true: FloatArray,
+    least_grade: int,
+    negated: bool,
 ) -> NearestClasses | None:
     """The best wrong items of each list, as many as nearly all lists have.
 
@@ -186,7 +191,7 @@ def _nearest(
     length = min(LENGTH, max(reached, SHORTEST_LIST if usual >= SHORTEST_LIST else 0))
     if length == 0:
         return None
-    rows = np.flatnonzero((lists.grade < level) & (before < LENGTH))
+    rows = np.flatnonzero((lists.grade < least_grade) & (before < LENGTH))
     place, shape = (lists.query[rows], before[rows]), (lists.n_queries, LENGTH)
     classes, scores = np.full(shape, -1), np.full(shape, -np.inf)
     classes[place], scores[place] = lists.item[rows], lists.score[rows]

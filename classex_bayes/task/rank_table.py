@@ -102,37 +102,10 @@ class RankTable:
 
     The module explains the columns, arrays of shape (n,). Weights sum to 1. Columns that are left
     out are those of exact ranks among all classes, and one number is the same for all rows.
-
-    Attributes
-    ----------
-    n_classes : int
-        Number of source classes, k1. Without a design, N is at least k1 - 1 in all rows.
-    competitors_shared : bool
-        Whether all instances meet the same competitors, which makes their answers dependent.
-    largest_k : int
-        Largest number of classes at which accuracies are estimated; k1 without a design.
-    design : SamplingDesign or None
-        Unequal weights or groups of the classes.
-    source : ScoreSource or None
-        Scores of the instances that have an answer, if they are at hand.
-    ties, tie_seed : str, int
-        Rule for competitors with the score of the true class, and seed of random ties.
-    counts : RankCounts or None
-        Numbers of better classes by this rule and in both extreme orders, as counted from scores.
-    influence : Influence or None
-        Influence of the units on ATA_k on `grid`, from a pass over the scores.
-    nearest : NearestClasses or None
-        The wrong classes that score best, if they are known without the scores.
-    sample : Sample or None
-        First instances with their scores, if they are known without `source`.
-    several_relevant : bool
-        Whether the true class is the best of several that are relevant to an instance.
-    provenance : Provenance
-        Words for readers. No statistic depends on them.
     """
 
     y: IntArray
-    n_classes: int
+    n_classes: int  # k1. Without a design, N is at least k1 - 1 in all rows.
     weight: FloatArray
     min_better: IntArray
     max_better: IntArray = _DEFAULT
@@ -142,18 +115,18 @@ class RankTable:
     siblings: IntArray = _DEFAULT
     siblings_better: IntArray = _DEFAULT
     unanswered: BoolArray = _DEFAULT
-    competitors_shared: bool = True
-    largest_k: int = _DEFAULT
-    design: SamplingDesign | None = None
-    source: ScoreSource | None = None
-    ties: Ties | Literal["unknown"] = "random"
+    competitors_shared: bool = True  # all instances meet the same, so their answers are dependent
+    largest_k: int = _DEFAULT  # largest k at which accuracies are estimated; k1 without a design
+    design: SamplingDesign | None = None  # unequal weights or groups of the classes
+    source: ScoreSource | None = None  # scores of the instances that have an answer, if at hand
+    ties: Ties | Literal["unknown"] = "random"  # rule for competitors with the true class's score
     tie_seed: int = 0
-    counts: RankCounts | None = None
-    influence: Influence | None = None
-    nearest: NearestClasses | None = None
-    sample: Sample | None = None
-    several_relevant: bool = False
-    provenance: Provenance = field(default_factory=Provenance)
+    counts: RankCounts | None = None  # as counted from scores, by this rule and in extreme orders
+    influence: Influence | None = None  # of the units on ATA_k on `grid`, from a pass over scores
+    nearest: NearestClasses | None = None  # if they are known without `source`
+    sample: Sample | None = None  # first instances, if they are known without `source`
+    several_relevant: bool = False  # the true class is the best of several that are relevant
+    provenance: Provenance = field(default_factory=Provenance)  # no statistic depends on it
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
 

@@ -38,32 +38,17 @@ class RelevantRanks:
 
     Recall@m has grades of 1, d(r) = 1 for :math:`r \le m`, and :math:`c_q = R_q`. nDCG has
     :math:`d(r) = 1 / \log_2(r + 1)`, and :math:`c_q` is the sum for the best order of the grades.
-
-    Attributes
-    ----------
-    n_classes : int
-        Number k1 of documents in the corpus.
-    queries : Index of shape (n,)
-        Names of the queries.
-    y : int array of shape (n,)
-        Class of each query, as of `SourceTask.from_run`.
-    query, n_ahead, grade : int arrays of shape (n_pairs,)
-        Query of each document, number of better relevant documents of the query, and grade.
-    min_better, max_better : int arrays of shape (n_pairs,)
-        Bounds of the number of irrelevant documents that are better.
-    unanswered : bool array of shape (n_pairs,)
-        Whether the list of the query is empty.
     """
 
-    n_classes: int
-    queries: pd.Index
-    y: IntArray
-    query: IntArray
-    n_ahead: IntArray
-    grade: IntArray
-    min_better: IntArray
-    max_better: IntArray
-    unanswered: BoolArray
+    n_classes: int  # number k1 of documents in the corpus
+    queries: pd.Index  # (n,): names
+    y: IntArray  # (n,): class of each query, as of `SourceTask.from_run`
+    query: IntArray  # (n_pairs,): query of each document
+    n_ahead: IntArray  # (n_pairs,): number of better relevant documents of the query
+    grade: IntArray  # (n_pairs,)
+    min_better: IntArray  # (n_pairs,): fewest irrelevant documents that may be better
+    max_better: IntArray  # (n_pairs,)
+    unanswered: BoolArray  # (n_pairs,): whether the list of the query is empty
 
     @classmethod
     def of(cls, run: JudgedRun, n_classes: int, smallest: int) -> Self:
@@ -212,8 +197,10 @@ class Judged:
     @classmethod
     def of(cls, run: JudgedRun, n_classes: int) -> Self:
         """Ranks of the relevant documents of a run."""
-        relevant = RelevantRanks.of(run, n_classes, run.level)
-        return cls(relevant, relevant if run.level == 1 else RelevantRanks.of(run, n_classes, 1))
+        relevant = RelevantRanks.of(run, n_classes, run.relevance_level)
+        return cls(
+            relevant, relevant if run.relevance_level == 1 else RelevantRanks.of(run, n_classes, 1)
+        )
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Ranks of the queries of some classes, among as many documents."""

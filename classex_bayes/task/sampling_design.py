@@ -31,14 +31,8 @@ class Sampling:
         once.
     groups : array-like of shape (k1,) or mapping from class to group, optional
         Group of each class, such as a genus, an author or a product family. The classes of a group
-        came into the pilot together, and larger sets of classes contain whole groups, too. By
-        default each class is drawn by itself.
-
-    Raises
-    ------
-    DataError
-        Where it is passed to a task: a probability is outside (0, 1], there is one group, or there
-        are not as many values as classes.
+        came into the pilot together, and larger sets of classes contain whole groups, too. There
+        are at least two groups. By default each class is drawn by itself.
 
     Examples
     --------

@@ -236,7 +236,6 @@ def read_batches(
 
 
 def _pair(batch: Any) -> tuple[Any, Any]:
-    """Values and labels of a batch."""
     if not isinstance(batch, tuple | list) or len(batch) != 2:
         found = f"{len(batch)} entries" if isinstance(batch, tuple | list) else type(batch).__name__
         raise DataError(f"expected a pair (scores, y) or (embeddings, y), found {found}")

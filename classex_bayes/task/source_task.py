@@ -78,7 +78,8 @@ class SourceTask(TaskStatistics):
         ----------
         scores : array-like of shape (n, k1), DataFrame, or array on a disk or device
             Score of every class for every test instance, like scikit-learn's `predict_proba` or
-            `decision_function`. Columns of a pandas or polars frame and coordinates of xarray name
+            `decision_function`, of at least 3 classes. A score of -inf rules a class out; all
+            others are finite. Columns of a pandas or polars frame and coordinates of xarray name
             the classes, unless `y` contains positions. Memory maps, HDF5 and Zarr arrays are read
             in blocks, once, in order. Arrays of the array API (PyTorch, CuPy, JAX) are compared on
             their device. Dask arrays may be larger than memory (docs/data.md). Scores are not
@@ -110,14 +111,6 @@ class SourceTask(TaskStatistics):
             How the classes were drawn, if with unequal probabilities or in groups.
         random_seed : int, SeedSequence or None
             Seed of the noise that breaks ties. By default the same scores give the same ranks.
-
-        Raises
-        ------
-        DataError
-            If scores are not finite, shapes are wrong, labels are not among the classes, there are
-            fewer than 3 classes, a class has no test instances, or a column is an index or a label
-            and not a class. The message names the argument, as in all constructors, and the first
-            position of the error.
 
         Notes
         -----
@@ -377,9 +370,8 @@ class SourceTask(TaskStatistics):
     ) -> Self:
         """Make a task from scores of true items and of negatives that each of them has alone.
 
-        It is that of `from_ranks` with `n_negatives`, the layout of many tests of recommenders.
-        Negatives must be random draws with equal probabilities from the items of the catalogue. If
-        they are drawn by popularity, predictions are about items drawn by popularity.
+        It is that of `from_ranks` with `n_negatives`, which says how the negatives are drawn. Many
+        tests of recommenders have this layout.
 
         Parameters
         ----------
@@ -389,14 +381,10 @@ class SourceTask(TaskStatistics):
             that the user already has, which are no negatives.
         y : array-like of shape (n,)
             User (or item) of each row, by any label. Users weigh the same.
-        higher_is_better : bool
-            Whether higher scores are better.
-        ties : {"auto", "random", "pessimistic", "optimistic"}
-            Rule for negatives with the score of the true item; "auto" means "random".
+        higher_is_better, ties, random_seed
+            As in `from_scores`. There is no "unknown" order of ties, and "auto" means "random".
         unanswered : array-like, optional
             Users of further instances that had no list. They are misses at every k.
-        random_seed : int, SeedSequence or None
-            Seed of random ties.
 
         References
         ----------
@@ -518,17 +506,15 @@ class SourceTask(TaskStatistics):
         n_classes : int
             Number k1 of documents in the corpus, retrieved or not.
         own_candidates : bool
-            Whether each list contains all candidates of its query, drawn at random for this query
-            alone, as in tests of rerankers. Pass it in place of `n_classes`. The task is that of
-            `from_ranks` with `n_negatives`.
+            As in `from_search`: the candidates of each query are its own, as in tests of rerankers.
         relevance_level : int
             Documents with at least this relevance are relevant. The gains of nDCG do not depend
             on it.
         missing : {"error", "unanswered", "unsearched"}
             Treatment of queries that have relevant documents and are missing in the run. "error"
             raises `DataError`. "unanswered" counts an empty list, like ``trec_eval -c``. A query
-            with an empty list ranks last at every k.
-            "unsearched" leaves the query out, like pytrec_eval.
+            with an empty list ranks last at every k. "unsearched" leaves the query out, like
+            pytrec_eval.
         higher_is_better : bool
             Whether higher scores are better. Pass False for distances and places.
         ignore_identical : bool
@@ -625,7 +611,7 @@ class SourceTask(TaskStatistics):
         k : array-like of int, shape (n_k,)
             Numbers of classes, 2..n_classes.
         accuracy : array-like of shape (n_k,)
-            Average test accuracy at each k.
+            Average test accuracy at each k, in [0, 1].
         n_test : int
             Number of test instances that the curve was measured on.
         n_classes : int
@@ -635,15 +621,11 @@ class SourceTask(TaskStatistics):
             are alike, so by default it is :math:`1 + 0.2 (r - 1) + 0.08 r` with r = n_test /
             n_classes, and at least 2.
 
-        Raises
-        ------
-        DataError
-            If accuracies are outside [0, 1], or increase with k by more than 4 standard deviations.
-
         Warns
         -----
         ExtrapolationWarning
-            If accuracies increase with k by more than 2 standard deviations.
+            If accuracies increase with k by more than 2 standard deviations. More than 4 are a
+            `DataError`.
 
         Examples
         --------
@@ -665,8 +647,9 @@ class SourceTask(TaskStatistics):
         Parameters
         ----------
         parts : iterable of SourceTask
-            Tasks on the same k1 classes with the same rule for ties. A part that does not test all
-            classes must be made with ``untested="competitors"``.
+            Tasks with ranks on the same k1 classes, with the same rule for ties and the same
+            direction of scores. A part that does not test all classes must be made with
+            ``untested="competitors"``.
         class_weight : array-like of shape (k1,) or mapping from class to weight, optional
             Weights of the test classes in the merged task; equal by default. The parts must have
             been made with the same weights.
@@ -679,9 +662,7 @@ class SourceTask(TaskStatistics):
         Raises
         ------
         DataError
-            If parts differ in classes, in the rule for ties, or in which scores are better, if
-            their class weights differ from `class_weight`, if a part was made from accuracies, or
-            if instances of one class are in several parts that no longer have scores.
+            If instances of one class are in several parts that no longer have scores.
 
         Warns
         -----

@@ -225,7 +225,6 @@ def _refuse_different(what: str, values: Sequence[Any], remedy: str = "") -> Non
 
 
 def _joined_words(parts: Sequence[RankTable]) -> Provenance:
-    """Words for all parts."""
     scored = all(part.influence is not None for part in parts)
     made_from = {part.provenance.made_from for part in parts}
     unknown = {part.provenance.unknown for part in parts if not part.is_exact}

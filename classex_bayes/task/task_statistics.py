@@ -68,10 +68,6 @@ class TaskStatistics:
             the scores are at hand.
         argument : str
             Name of the task in the error.
-
-        Returns
-        -------
-        RankTable
         """
         table = self.table
         made_from = f"{argument}: the task was made from {table.made_from}"
@@ -135,21 +131,11 @@ class TaskStatistics:
 
     @property
     def nearest_classes(self) -> NearestClasses:
-        """Wrong classes that score best for each test instance, with their scores.
+        """Wrong classes that score best for each test instance, best first, with their scores.
 
         A task with scores computes the lists on demand, in one pass over the scores, and keeps
         them. The lists contain 32 classes, or as many as the vector index returned
         (`SourceTask.from_search`).
-
-        Returns
-        -------
-        NearestClasses
-            Lists of equal length, best class first, and the score of the true class.
-
-        Raises
-        ------
-        DataError
-            If neither scores nor such lists are known.
 
         Examples
         --------
@@ -183,37 +169,30 @@ class TaskStatistics:
         return tuple(dict.fromkeys([*self.table.assumptions, *self.warnings, *noted]))
 
     def grid(self, number: int = N_GRID) -> IntArray:
-        """Log-spaced numbers of classes from 2 to k1 at which the accuracy is known.
+        """Increasing, log-spaced numbers of classes from 2 to k1 at which the accuracy is known.
 
         Parameters
         ----------
         number : int
             Largest number of values to return.
-
-        Returns
-        -------
-        int array, increasing
         """
         return self.table.grid(how_many(number, "number"))
 
     def accuracy(self, k: ClassCounts) -> FloatArray:
-        """Average test accuracy ATA_k over all subsets of k source classes, k <= k1.
+        """Average test accuracy ATA_k (n_k,) over all subsets of k source classes, k <= k1.
+
+        At k = k1 it is the ordinary (class-weighted) test accuracy.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
 
-        Returns
-        -------
-        array of shape (n_k,)
-            Accuracies. At k = k1 this is the ordinary (class-weighted) test accuracy.
-
         Raises
         ------
         DataError
-            If k is outside 2..n_classes, if an accuracy curve does not contain k, or if ranks are
-            known only within bounds that do not determine the accuracy at k.
+            If an accuracy curve does not contain k, or if ranks are known only within bounds that
+            do not determine the accuracy at k.
 
         See Also
         --------
@@ -253,15 +232,8 @@ class TaskStatistics:
     def relevant_ranks(self, metric: Metric) -> RelevantRanks | None:
         """Ranks of all relevant documents, if a metric counts them and queries have several.
 
-        Parameters
-        ----------
-        metric : Metric
-            Result of `classex_bayes.core.metrics.named_metric`.
-
-        Returns
-        -------
-        RelevantRanks or None
-            None if the metric is that of the best document, which `table` has.
+        `metric` is a result of `classex_bayes.core.named_metric`. None if it is that of the best
+        document, whose ranks `table` has.
         """
         if self.judged is None or isinstance(metric, MeanAveragePrecision):
             refuse_all_relevant(metric, self.several_relevant)
@@ -283,7 +255,8 @@ class TaskStatistics:
         metric : str
             As in `BayesianExtrapolator.predict`, such as "accuracy@5" or "mrr". At k = k1 it is
             computed directly from the ranks. Lists of the M best classes determine the metrics with
-            m <= M there. Of several relevant documents of a query, recall and nDCG count all.
+            m <= M there, and an accuracy curve the accuracy alone. Of several relevant documents of
+            a query, recall and nDCG count all.
         k : int or array-like of int, optional
             Numbers of classes in 2..n_classes; all by default.
 
@@ -292,12 +265,6 @@ class TaskStatistics:
         array of shape (n_k,)
             Unbiased estimates of the expectation of the metric on k random classes. The median rank
             is an exception: it is the median over all subsets and instances together.
-
-        Raises
-        ------
-        DataError
-            If the metric is unknown, if it is not accuracy and only accuracies are known, if the
-            bounds of the ranks do not determine it, or for k as in `accuracy`.
 
         Examples
         --------
@@ -323,50 +290,36 @@ class TaskStatistics:
         return (lower + upper) / 2
 
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
-        """Covariance of the average test accuracies at `k`.
+        """Covariance (n_k, n_k) of the average test accuracies at `k`, positive semidefinite.
 
-        With scores the estimate is dyadic-cluster-robust. It takes one more pass over the scores,
-        except at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in
-        log k; of a sampling design it is then known at `grid()` alone. With ranks alone it is 1.25
-        times the class-clustered covariance, or less if class weights are unequal. For an accuracy
-        curve it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
+        With scores the estimate is dyadic-cluster-robust
+        (`classex_bayes.core.influence.Influence`). It takes one more pass over the scores, except
+        at `grid()`. After `without_scores` it is interpolated between `grid()`, linearly in log k;
+        of a sampling design it is then known at `grid()` alone. With ranks alone it is 1.25 times
+        the class-clustered covariance, or less if class weights are unequal. For an accuracy curve
+        it is Cov(k <= k') = a_k' (1 - a_k) deff / n.
 
         Parameters
         ----------
         k : int or array-like of int
             Numbers of classes in 2..n_classes.
-
-        Returns
-        -------
-        array of shape (n_k, n_k)
-            Covariance matrix, positive semidefinite.
-
-        See Also
-        --------
-        classex_bayes.core.influence.Influence : The dyadic formula.
         """
         return self.variance.covariance(class_counts(k, largest=self.n_classes))
 
     def design_effect(self) -> float:
-        r"""Ratio of the variance of ATA_k to its variance with independent instances.
+        r"""Ratio of the variance of ATA_k to its variance with independent instances, at least 1.
 
         Instances are dependent because they share competitors and, with repeats, classes. If fewer
         than 5 classes have errors, the design effect is :math:`n \sum_l w_l^2`, which is the mean
-        number of repeats if weights are equal.
-
-        Returns
-        -------
-        float
-            Design effect, at least 1.
-
-        See Also
-        --------
-        classex_bayes.core.influence.design_effect : The formula.
+        number of repeats if weights are equal. `classex_bayes.core.influence.design_effect` has the
+        formula.
         """
         return self.variance.design_effect
 
     def subsample(self, n_classes: int, random_seed: RandomSeed = None) -> Self:
         """Task on some of the classes, drawn at random without replacement.
+
+        It has the test instances of the drawn classes, scored on these classes.
 
         Parameters
         ----------
@@ -375,11 +328,6 @@ class TaskStatistics:
             until they contain at least this number.
         random_seed : int, SeedSequence or None
             Seed of the draw.
-
-        Returns
-        -------
-        SourceTask
-            The test instances of the drawn classes, scored on these classes.
 
         Raises
         ------
@@ -426,12 +374,8 @@ class TaskStatistics:
         The result is small enough to pickle. It contains ranks, labels, 24 numbers for each class,
         `nearest_classes` with 64 numbers for each instance, and the first rows of scores, at most
         half a million. Computing these may take another pass over the scores. `KDE`, costs and
-        diagnosis need scores and do not accept it. `subsample` treats it like a task made from
-        ranks.
-
-        See Also
-        --------
-        classex_bayes.SourceTask.merge : Join tasks on parts of the test instances.
+        diagnosis need scores and do not accept it. `SourceTask.merge` joins such tasks. `subsample`
+        treats it like a task made from ranks.
         """
         return type(self)(self.require("ranks").without_source(), self.classes, self.judged)
 

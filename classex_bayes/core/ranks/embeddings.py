@@ -351,7 +351,6 @@ def _pair_products(
 
 
 def _squares(vectors: FloatArray) -> FloatArray:
-    """Squared Euclidean norms of the rows."""
     return np.einsum("ij,ij->i", vectors, vectors)
 
 
