@@ -237,8 +237,8 @@ def test_every_public_name_has_a_docstring():
 
 # A few percent above what the package has. What is new takes something out, and a commit that
 # raises a number says what for.
-BUDGET = {"lines": 36_700, "files": 170, "functions": 1_920, "classes": 220}
-BUDGET_OF_FIRST_EXAMPLE = {"files": 55, "functions": 515}
+BUDGET = {"lines": 36_500, "files": 170, "functions": 1_920, "classes": 220}
+BUDGET_OF_FIRST_EXAMPLE = {"files": 54, "functions": 515}
 FIRST_EXAMPLE = """
 import sys
 from pathlib import Path
@@ -252,6 +252,7 @@ def enter(frame, event, argument):
     code = frame.f_code
     if event == "call" and code.co_filename.startswith(package) and code.co_name[0] != "<":
         entered.add((code.co_filename, code.co_name, code.co_firstlineno))
+cb.BayesianExtrapolator, cb.SourceTask.from_scores(scores[:60, :30], y[:60])  # imports
 sys.setprofile(enter)
 task = cb.SourceTask.from_scores(scores, y)
 model = cb.BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
