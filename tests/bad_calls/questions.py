@@ -255,6 +255,7 @@ PLAN = [
     *each(backtested, "task", CURVE),
     *each(trials, "estimators", [cb.ClassExReg(), cb.ClassExReg(n_resamples=2)]),
     *each(trials, "n_jobs", 0),
+    *each(trials, "random_seed", None, np.random.SeedSequence(1)),
     *each(trials, "n_simulations", 0),
     Bad(checked, "task", "60 3 parts of 25", {"task": WIDE.select(np.arange(60))}),
     *each(checked, "n_parts", 2, 67, 3.5),
