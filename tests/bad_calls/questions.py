@@ -292,6 +292,7 @@ DOCUMENTS = [
     Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 classes between"),
     Bad(lambda: model(10, "recall@5"), "", "10 queries"),
     Bad(lambda: pooled(metrics="recall@5"), "metrics", "several tasks"),
+    Bad(lambda: model(metrics=None), "metrics", "list of names"),
     Bad(
         lambda: model().predict(300, metric="recall@5"),
         "metric",
