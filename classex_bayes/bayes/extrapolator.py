@@ -33,7 +33,7 @@ from classex_bayes.bayes.model.priors import (
     descriptions_of,
     log_densities,
 )
-from classex_bayes.bayes.relevant_laws import named_metrics
+from classex_bayes.bayes.relevant_laws import checked_metrics
 from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
@@ -204,11 +204,11 @@ class BayesianExtrapolator(LawModel):
             r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.
         """
-        settings, chosen = SamplerSettings.of(sampler, progressbar), named_metrics(metrics)
-        seeds = seed_sequence(random_seed)
+        settings, seeds = SamplerSettings.of(sampler, progressbar), seed_sequence(random_seed)
         one_of(self.evidence, ("all", "ranks"), "evidence")
         checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
+        chosen = checked_metrics(metrics, tasks)
         data, tree = pooled_groups(tasks, prior.basis)
         if data.n_rows <= FEW_ROWS and "target_accept" not in (sampler or {}):
             settings = replace(settings, target_accept=ACCEPT_OF_FEW_ROWS)
@@ -281,7 +281,7 @@ class BayesianExtrapolator(LawModel):
     @property
     def tail_prior_(self) -> TailPrior:
         """The prior of the tails of the fit."""
-        return self._fitted_params["tail_prior"]
+        return self._require("_fitted_params")["tail_prior"]
 
     @cached_property
     def fit_gap_(self) -> FitGap | None:
@@ -378,22 +378,27 @@ class BayesianExtrapolator(LawModel):
         k = diagnosed_classes(n_classes)
         accuracy = by_draw(drawn, law.expected(k), "accuracy", "k", k)
         groups["prior"] = with_predictions(groups["prior"], accuracy, EXPECTED_ACCURACY)
-        if task is None:
+        if self.is_fitted and tree is self.idata:
             self.idata.update({name: xr.DataTree(group) for name, group in groups.items()})
         return xr.DataTree.from_dict(groups)
 
     def _prior_draws(
         self, task: SourceTask | None, draws: int, random_seed: RandomSeed
     ) -> tuple[Prior, xr.DataTree, int, xr.Dataset, np.random.Generator]:
-        """The prior, groups of its data, their k1, draws of it, and the generator after them."""
+        """The prior, groups of its data, their k1, draws of it, and the generator after them.
+
+        The groups are `idata` if the task is the fitted one, which loaded models need for scores.
+        """
         n_draws = how_many(draws, "draws")
-        if task is None:
+        if task is not None:
+            source_task(task)
+        if task is None or self.is_fitted_to(task):
             known, tree = self.attributes_, self.idata
             prior, tail_prior, data = self.prior_, self.tail_prior_, self.likelihood_data_
             rng = known.rng(Stage.PRIOR_PREDICTIVE, random_seed)
-            n_classes, with_scores, task = known.n_classes, bool(known.forms), self.task
+            n_classes, with_scores = known.n_classes, bool(known.forms)
+            task = self.task if task is None else task
         else:
-            source_task(task)
             prior, tail_prior = checked_prior(self.prior), checked_tail_prior(self.tail_prior)
             data, tree = pooled_groups([task], prior.basis)
             rng = np.random.default_rng(seed_sequence(random_seed))

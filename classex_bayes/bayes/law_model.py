@@ -38,9 +38,9 @@ from classex_bayes.bayes.idata import (
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData
 from classex_bayes.bayes.relevant_laws import (
+    checked_metrics,
     fitted_laws,
     laws_of_group,
-    named_metrics,
     place_of_laws,
 )
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
@@ -116,7 +116,7 @@ class LawModel(FittedModel):
         `parameters` (chain, draw, ...) become the group posterior. `metrics` are those of
         `BayesianExtrapolator.fit`.
         """
-        chosen = named_metrics(metrics)
+        chosen = checked_metrics(metrics, [task])
         _, tree = pooled_groups([task], law.basis)
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
@@ -300,20 +300,16 @@ class LawModel(FittedModel):
 
     def _fit_relevant(self, metrics: Sequence[Metric]) -> None:
         """Add the laws of all relevant documents, for metrics that count these."""
-        known, tasks = self.attributes_, self.tasks
+        known = self.attributes_
         settings = {} if known.sampler is None else asdict(known.sampler)
         fitting = {"progressbar": settings.pop("progressbar", False), "sampler": settings or None}
         for metric in metrics:
-            of_tasks = [ranks for task in tasks if (ranks := task.relevant_ranks(metric))]
-            if not of_tasks or (place := place_of_laws(metric)) in self.idata.children:
+            ranks = self.tasks[0].relevant_ranks(metric)  # several tasks have none
+            if ranks is None or (place := place_of_laws(metric)) in self.idata.children:
                 continue
-            if len(tasks) > 1:
-                raise DataError(
-                    f"metrics: found {metric.name!r} of several tasks; fit the model to one of them"
-                )
             seeds = Stage.RELEVANT_DOCUMENTS.seeds(known.seeds)
             try:
-                self.idata[place] = fitted_laws(self, of_tasks[0], metric, seeds, **fitting)
+                self.idata[place] = fitted_laws(self, ranks, metric, seeds, **fitting)
             except KeyboardInterrupt:
                 message = f"the fit to {metric.name} was interrupted; the model has the others"
                 raise Interrupted(message, self) from None

@@ -18,15 +18,25 @@ from classex_bayes.bayes.idata import law_of_group, mixture_group
 from classex_bayes.core.law import LevelLaw
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import fitted_copy
+from classex_bayes.exceptions import DataError
 from classex_bayes.results.sentences import joint_notes
 from classex_bayes.task.relevant_ranks import RelevantRanks
 from classex_bayes.task.source_task import SourceTask
 
 
-def named_metrics(metrics: str | Sequence[str]) -> list[Metric]:
-    """Metrics of these names, or of one name. Raise DataError if one is unknown."""
+def checked_metrics(metrics: str | Sequence[str], tasks: Sequence[SourceTask]) -> list[Metric]:
+    """Metrics of these names, or of one name. Raise DataError if tasks do not have one of them."""
     names = [metrics] if isinstance(metrics, str) else metrics
-    return [named_metric(name) for name in names]
+    if not isinstance(names, Sequence):
+        raise DataError(f"metrics: expected a name or a list of names, found {names!r}")
+    chosen = [named_metric(name) for name in names]
+    for metric in chosen:
+        counted = [task.relevant_ranks(metric) for task in tasks]
+        if len(tasks) > 1 and any(counted):
+            raise DataError(
+                f"metrics: found {metric.name!r} of several tasks; fit the model to one of them"
+            )
+    return chosen
 
 
 def place_of_laws(metric: Metric) -> str:

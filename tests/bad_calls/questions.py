@@ -255,6 +255,7 @@ PLAN = [
     *each(backtested, "task", CURVE),
     *each(trials, "estimators", [cb.ClassExReg(), cb.ClassExReg(n_resamples=2)]),
     *each(trials, "n_jobs", 0),
+    *each(trials, "random_seed", None, np.random.SeedSequence(1)),
     *each(trials, "n_simulations", 0),
     Bad(checked, "task", "60 3 parts of 25", {"task": WIDE.select(np.arange(60))}),
     *each(checked, "n_parts", 2, 67, 3.5),
@@ -291,6 +292,7 @@ DOCUMENTS = [
     Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 classes between"),
     Bad(lambda: model(10, "recall@5"), "", "10 queries"),
     Bad(lambda: pooled(metrics="recall@5"), "metrics", "several tasks"),
+    Bad(lambda: model(metrics=None), "metrics", "list of names"),
     Bad(
         lambda: model().predict(300, metric="recall@5"),
         "metric",

@@ -169,6 +169,11 @@ def test_models_without_draws(name, task, tmp_path):
             verb()
 
 
+def test_the_prior_of_tails_needs_a_fit():
+    with pytest.raises(NotFittedError):
+        cb.BayesianExtrapolator().tail_prior_  # noqa: B018
+
+
 # Priors of one's own
 
 

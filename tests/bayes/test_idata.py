@@ -106,6 +106,14 @@ def test_prior_predictive(fitted, pilot, small_task):
     assert fitted.idata["prior"].sizes["draw"] == 300
 
 
+def test_prior_draws_of_a_loaded_model_given_its_task_join_the_tree(fitted, pilot):
+    loaded = BayesianExtrapolator.from_idata(fitted.idata.copy())
+    drawn = loaded.sample_prior_predictive(pilot.task, draws=7)["prior"]
+    expected = fitted.sample_prior_predictive(draws=7)["prior"]
+    assert_array_equal(drawn["accuracy"], expected["accuracy"])
+    assert_array_equal(loaded.idata["prior"]["accuracy"], expected["accuracy"])
+
+
 def test_log_likelihood_adds_up_to_the_model(fitted, pilot):
     group = fitted.compute_log_likelihood()["log_likelihood"].to_dataset()["rank_histogram"]
     assert group.dims == ("chain", "draw", "class") and group["class"].values.tolist() == [

@@ -1,5 +1,7 @@
 """Recall and nDCG with several relevant documents, against brute force and known corpora."""
 
+from copy import copy
+
 import numpy as np
 import pytest
 from helpers import short_fit
@@ -192,6 +194,16 @@ def test_an_interrupted_fit_to_a_metric_leaves_the_others(monkeypatch):
         model.fit(documents, metrics=["mrr", "ndcg@10"], **FEW)
     assert caught.value.partial is model
     assert 0 < model.predict(300, metric="mrr").mean.item() < 1
+
+
+def test_metrics_are_refused_before_the_fit():
+    scores, owner = corpus(40, 300, 1)
+    documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 20), n_classes=300)
+    model = cb.BayesianExtrapolator(evidence="ranks")
+    for tasks, metric in ((documents, "map"), ([documents, copy(documents)], "recall@5")):
+        with pytest.raises(cb.DataError, match=metric):
+            model.fit(tasks, metrics=metric, **FEW)
+    assert not model.is_fitted
 
 
 def test_few_late_documents_are_no_fault():
