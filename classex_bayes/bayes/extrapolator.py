@@ -50,7 +50,7 @@ from classex_bayes.bayes.tails.calibration import held_out_tables
 from classex_bayes.bayes.tails.tail_model import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -191,8 +191,8 @@ class BayesianExtrapolator(LawModel):
         ImportError
             The sampler is not installed. The message says how to install it.
         Interrupted
-            The sampler was interrupted (`KeyboardInterrupt`). The model keeps the draws so far, and
-            its predictions have a note.
+            The fit was interrupted (`KeyboardInterrupt`). The model keeps the draws so far, or all
+            those given the ranks, and its predictions have a note.
 
         Warns
         -----
@@ -213,14 +213,16 @@ class BayesianExtrapolator(LawModel):
         if data.n_rows <= FEW_ROWS and "target_accept" not in (sampler or {}):
             settings = replace(settings, target_accept=ACCEPT_OF_FEW_ROWS)
         sample_into(tree, prior, data, settings, seeds)
-        attributes = add_scores(
-            tree,
+        known, of_scores = (
             FitAttributes.of_tasks(tasks, sampler=settings),
-            tasks,
-            self.evidence,
-            self.tail_prior,
             Stage.SCORES.seeds(seeds),
         )
+        try:
+            attributes = add_scores(tree, known, tasks, self.evidence, self.tail_prior, of_scores)
+        except KeyboardInterrupt:
+            stop = "the fit of the tails of scores was interrupted, so only ranks are used"
+            self._keep(tree, replace(known, evidence="ranks", notes=(stop,)), tasks, seeds)
+            raise Interrupted(stop, self) from None
         self._keep(tree, attributes, tasks, seeds)
         self._fit_relevant(chosen)
         return self

@@ -26,6 +26,17 @@ def test_a_model_keeps_the_draws_so_far(stopped, pilot):
     assert any("interrupted" in note for note in prediction.notes)
 
 
+def test_a_model_interrupted_while_scores_are_added_keeps_the_ranks(pilot, monkeypatch):
+    by_ranks = BayesianExtrapolator(evidence="ranks").fit(pilot.task, **SHORT).predict(1000)
+    monkeypatch.setattr("classex_bayes.bayes.score_evidence.anchored", interrupted)
+    model = BayesianExtrapolator()
+    with pytest.raises(Interrupted) as interruption:
+        model.fit(pilot.task, **SHORT)
+    kept = interruption.value.partial.predict(1000)
+    np.testing.assert_array_equal(kept.accuracy, by_ranks.accuracy)
+    assert kept.evidence == "ranks" and any("interrupted" in note for note in kept.notes)
+
+
 def test_a_model_without_draws_stays_unfitted(stopped, pilot):
     stopped(0, 0, 0)
     model = BayesianExtrapolator()
