@@ -300,8 +300,6 @@ class BayesianExtrapolator(LawModel):
     @cached_property
     def tails_(self) -> TailReport | None:
         """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
-        if HELD_OUT not in self.idata.children or not self.idata[HELD_OUT]["weight"].any():
-            return None
         return tail_report(self.idata, self.attributes_.rng(Stage.TAIL_CHECKS))
 
     @property
