@@ -1,7 +1,7 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,7 +33,7 @@ from classex_bayes.bayes.model.priors import (
     descriptions_of,
     log_densities,
 )
-from classex_bayes.bayes.relevant_laws import named_metrics
+from classex_bayes.bayes.relevant_laws import fitted_laws, named_metrics, place_of_laws
 from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
@@ -49,8 +49,9 @@ from classex_bayes.bayes.score_evidence import (
 from classex_bayes.bayes.tails.calibration import held_out_tables
 from classex_bayes.bayes.tails.tail_model import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Metric
 from classex_bayes.estimators.base import checked_fit
-from classex_bayes.exceptions import DataError
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, RandomSeed
@@ -222,8 +223,27 @@ class BayesianExtrapolator(LawModel):
             Stage.SCORES.seeds(seeds),
         )
         self._keep(tree, attributes, tasks, seeds)
-        self._fit_relevant(chosen)
+        self._fit_relevant(chosen, settings)
         return self
+
+    def _fit_relevant(self, metrics: Sequence[Metric], settings: SamplerSettings) -> None:
+        """Add the laws of all relevant documents, for metrics that count these."""
+        sampler = asdict(settings)
+        fitting = {"progressbar": sampler.pop("progressbar"), "sampler": sampler}
+        for metric in metrics:
+            of_tasks = [ranks for task in self.tasks if (ranks := task.relevant_ranks(metric))]
+            if not of_tasks or (place := place_of_laws(metric)) in self.idata.children:
+                continue
+            if len(self.tasks) > 1:
+                raise DataError(
+                    f"metrics: found {metric.name!r} of several tasks; fit the model to one of them"
+                )
+            seeds = Stage.RELEVANT_DOCUMENTS.seeds(self.attributes_.seeds)
+            try:
+                self.idata[place] = fitted_laws(self, of_tasks[0], metric, seeds, **fitting)
+            except KeyboardInterrupt:
+                message = f"the fit to {metric.name} was interrupted; the model has the others"
+                raise Interrupted(message, self) from None
 
     def build(self, task: SourceTask | Sequence[SourceTask]) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.

@@ -125,18 +125,16 @@ def rank_blocks(
     groups: Iterable[IntArray],
     ties: Ties,
     seed: int,
-    instance: IntArray | None = None,
 ) -> Iterator[RankBlock]:
     """Yield, for each group of instances (see `row_groups`), the competitors that beat them.
 
     If a competitor's score equals that of the true class, `ties` decides. With "random" the order
     follows an infinitesimal noise per (seed, instance, class). With "pessimistic" the competitor
     always wins, with "optimistic" it never does (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
-    Definition 2). `instance` (n,) are the numbers of the instances in a larger test.
+    Definition 2).
     """
     for rows in groups:
-        number = rows if instance is None else instance[rows]
-        rule = partial(_competitor_wins, ties, seed, number, y[rows])
+        rule = partial(_competitor_wins, ties, seed, rows, y[rows])
         block = source.block(rows, y[rows])
         yield RankBlock(rows, *compare_block(block, y[rows], rule, source.shape[1]))
 
@@ -300,7 +298,6 @@ def rank_statistics(
     k: IntArray,
     ties: Ties = "random",
     seed: int = 0,
-    instance: IntArray | None = None,
 ) -> RankStatistics:
     r"""Ranks and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
 
@@ -320,7 +317,7 @@ def rank_statistics(
         Weights of the instances. They sum to 1 over all shards.
     k : int array of shape (n_k,)
         Numbers of classes, 2..k1. After a deletion k = k1 is treated as k1 - 1.
-    ties, seed, instance
+    ties, seed
         See `rank_blocks`.
 
     Returns
@@ -349,7 +346,7 @@ def rank_statistics(
     # If a block has only some instances of a class, these wait until the end, with packed defeats.
     waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
-    for block in rank_blocks(source, y, groups, ties, seed, instance):
+    for block in rank_blocks(source, y, groups, ties, seed):
         for total, of_block in zip(counts, block.counts, strict=True):
             total[block.rows] = of_block
         done += block.rows.size
