@@ -1,7 +1,7 @@
 """BayesianExtrapolator: posterior of the accuracy on more classes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
@@ -33,7 +33,7 @@ from classex_bayes.bayes.model.priors import (
     descriptions_of,
     log_densities,
 )
-from classex_bayes.bayes.relevant_laws import checked_metrics
+from classex_bayes.bayes.relevant_laws import checked_metrics, fitted_laws, place_of_laws
 from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_into
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
@@ -49,6 +49,7 @@ from classex_bayes.bayes.score_evidence import (
 from classex_bayes.bayes.tails.calibration import held_out_tables
 from classex_bayes.bayes.tails.tail_model import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
+from classex_bayes.core.metrics import Metric
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results.extrapolation import Extrapolation
@@ -224,8 +225,23 @@ class BayesianExtrapolator(LawModel):
             self._keep(tree, replace(known, evidence="ranks", notes=(stop,)), tasks, seeds)
             raise Interrupted(stop, self) from None
         self._keep(tree, attributes, tasks, seeds)
-        self._fit_relevant(chosen)
+        self._fit_relevant(chosen, settings)
         return self
+
+    def _fit_relevant(self, metrics: Sequence[Metric], settings: SamplerSettings) -> None:
+        """Add the laws of all relevant documents, for metrics that count these."""
+        sampler = asdict(settings)
+        fitting = {"progressbar": sampler.pop("progressbar"), "sampler": sampler}
+        for metric in metrics:
+            ranks = self.tasks[0].relevant_ranks(metric)  # several tasks have none
+            if ranks is None or (place := place_of_laws(metric)) in self.idata.children:
+                continue
+            seeds = Stage.RELEVANT_DOCUMENTS.seeds(self.attributes_.seeds)
+            try:
+                self.idata[place] = fitted_laws(self, ranks, metric, seeds, **fitting)
+            except KeyboardInterrupt:
+                message = f"the fit to {metric.name} was interrupted; the model has the others"
+                raise Interrupted(message, self) from None
 
     def build(self, task: SourceTask | Sequence[SourceTask]) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.
@@ -302,8 +318,6 @@ class BayesianExtrapolator(LawModel):
     @cached_property
     def tails_(self) -> TailReport | None:
         """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
-        if HELD_OUT not in self.idata.children or not self.idata[HELD_OUT]["weight"].any():
-            return None
         return tail_report(self.idata, self.attributes_.rng(Stage.TAIL_CHECKS))
 
     @property

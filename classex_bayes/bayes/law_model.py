@@ -1,7 +1,5 @@
 """LawModel: predictions from draws of the law of the favorability U*."""
 
-from collections.abc import Sequence
-from dataclasses import asdict
 from functools import cached_property
 from typing import Any, Self
 
@@ -37,17 +35,12 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData
-from classex_bayes.bayes.relevant_laws import (
-    checked_metrics,
-    fitted_laws,
-    laws_of_group,
-    place_of_laws,
-)
+from classex_bayes.bayes.relevant_laws import laws_of_group, place_of_laws
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
 from classex_bayes.core.law import Law, LevelLaw, MixtureLaw
 from classex_bayes.core.metrics import Metric, named_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
-from classex_bayes.exceptions import DataError, Interrupted
+from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import (
     SAMPLE_DIMS,
@@ -109,22 +102,17 @@ class LawModel(FittedModel):
         law: MixtureLaw,
         seeds: np.random.SeedSequence,
         parameters: xr.Dataset | None = None,
-        metrics: str | Sequence[str] = (),
     ) -> Self:
         """Keep independent draws of the law, weights (chain, draw, m), at the end of a fit.
 
-        `parameters` (chain, draw, ...) become the group posterior. `metrics` are those of
-        `BayesianExtrapolator.fit`.
+        `parameters` (chain, draw, ...) become the group posterior.
         """
-        chosen = checked_metrics(metrics, [task])
         _, tree = pooled_groups([task], law.basis)
         weights = mixture_group(law)
         parameters = xr.Dataset() if parameters is None else parameters
         tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))
         tree["mixture"] = xr.DataTree(weights)
-        self._keep(tree, FitAttributes.of_tasks([task]), (task,), seeds)
-        self._fit_relevant(chosen)
-        return self
+        return self._keep(tree, FitAttributes.of_tasks([task]), (task,), seeds)
 
     def _add_predictions(self) -> None:
         """Put the accuracy at 1, 10 and 100 times k1 before the parameters."""
@@ -297,22 +285,6 @@ class LawModel(FittedModel):
             f"model was not fitted; use fit(task, metrics=[{metric.name!r}]), or predict "
             "'success@10' or 'mrr'"
         )
-
-    def _fit_relevant(self, metrics: Sequence[Metric]) -> None:
-        """Add the laws of all relevant documents, for metrics that count these."""
-        known = self.attributes_
-        settings = {} if known.sampler is None else asdict(known.sampler)
-        fitting = {"progressbar": settings.pop("progressbar", False), "sampler": settings or None}
-        for metric in metrics:
-            ranks = self.tasks[0].relevant_ranks(metric)  # several tasks have none
-            if ranks is None or (place := place_of_laws(metric)) in self.idata.children:
-                continue
-            seeds = Stage.RELEVANT_DOCUMENTS.seeds(known.seeds)
-            try:
-                self.idata[place] = fitted_laws(self, ranks, metric, seeds, **fitting)
-            except KeyboardInterrupt:
-                message = f"the fit to {metric.name} was interrupted; the model has the others"
-                raise Interrupted(message, self) from None
 
     def _notes_on_scores(
         self, k: np.integer, draws: FloatArray, estimand: Estimand

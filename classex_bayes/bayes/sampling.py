@@ -39,8 +39,8 @@ class SamplerSettings:
     progressbar: bool = True
 
     @classmethod
-    def of(cls, sampler: Mapping[str, Any] | None, progressbar: bool, **fixed: Any) -> Self:
-        """Settings from the argument `sampler`; those in `fixed` override it."""
+    def of(cls, sampler: Mapping[str, Any] | None, progressbar: bool) -> Self:
+        """Settings from the argument `sampler`."""
         if not isinstance(sampler, Mapping | None):
             raise DataError(
                 f"sampler: expected a mapping such as {{'draws': 500}}, found {sampler!r}"
@@ -48,7 +48,7 @@ class SamplerSettings:
         names = [field.name for field in fields(cls) if field.name != "progressbar"]
         for name in sampler or ():
             one_of(name, names, "sampler")
-        return cls(**{**(sampler or {}), "progressbar": progressbar, **fixed})
+        return cls(**(sampler or {}), progressbar=progressbar)
 
     def __post_init__(self) -> None:
         """Validate."""

@@ -89,16 +89,16 @@ def open_set_document(
 
 def facts(model: "FittedModel", task: "SourceTask") -> dict[str, Any]:
     """Return version, seed and task of a fit."""
-    record = model.attributes_
+    known = model.attributes_
     return {
-        "version": record.modeling_interface_version,
-        "seed": record.random_seed,
+        "version": known.modeling_interface_version,
+        "seed": known.random_seed,
         "task": {
-            "made_from": record.made_from,
+            "made_from": known.made_from,
             "distance": task.table.distance,
-            "n_classes": int(record.n_classes),
-            "n_test": int(record.n_test),
-            "design_effect": float(record.design_effect),
+            "n_classes": int(known.n_classes),
+            "n_test": int(known.n_test),
+            "design_effect": float(known.design_effect),
         },
     }
 

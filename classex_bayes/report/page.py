@@ -335,7 +335,7 @@ def _numbers(
     findings: Findings, curve: Extrapolation, source: str, date: datetime.date
 ) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
-    record, sizes = findings.model.attributes_, findings.model.idata["posterior"].sizes
+    known, sizes = findings.model.attributes_, findings.model.idata["posterior"].sizes
     assessment, within = findings.assessment, findings.within
     parameters = json.loads(findings.model.idata.attrs["parameters"])
     # Of a model that is drawn without a sampler.
@@ -346,9 +346,9 @@ def _numbers(
         **document(findings),
         "fit": {
             "prior": parameters.get("prior"),
-            "tail_prior": parameters.get("tail_prior") if record.forms else None,
-            "sampler": independent if record.sampler is None else asdict(record.sampler),
-            "spawn_key": list(record.random_seed_spawn_key),
+            "tail_prior": parameters.get("tail_prior") if known.forms else None,
+            "sampler": independent if known.sampler is None else asdict(known.sampler),
+            "spawn_key": list(known.random_seed_spawn_key),
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
         "checks": checks_of(assessment.checks),

@@ -1,4 +1,4 @@
-"""Several pilots in one posterior: their data, their record, and everything downstream."""
+"""Several pilots in one posterior: their data, their attributes, and everything downstream."""
 
 import numpy as np
 import pytest

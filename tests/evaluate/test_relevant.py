@@ -7,7 +7,7 @@ import pytest
 from helpers import short_fit
 
 import classex_bayes as cb
-from classex_bayes.bayes import law_model
+from classex_bayes.bayes import extrapolator
 from classex_bayes.core import named_metric
 from classex_bayes.exceptions import Interrupted
 
@@ -188,7 +188,7 @@ def test_an_interrupted_fit_to_a_metric_leaves_the_others(monkeypatch):
 
     scores, owner = corpus(40, 300, 1)
     documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 20), n_classes=300)
-    monkeypatch.setattr(law_model, "fitted_laws", stop)
+    monkeypatch.setattr(extrapolator, "fitted_laws", stop)
     model = cb.BayesianExtrapolator(evidence="ranks")
     with pytest.raises(Interrupted) as caught:
         model.fit(documents, metrics=["mrr", "ndcg@10"], **FEW)

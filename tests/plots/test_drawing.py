@@ -165,7 +165,7 @@ def test_axes_of_the_user(prediction, results):
     assert cb.plot_accuracy(prediction, ax=axes[1]) is axes[1]
     assert figure.axes == list(axes)
     assert axes[1].lines and not axes[0].lines and not figure.legends and axes[1].get_legend()
-    # A second chart takes the next colour and line style, and comes into the legend.
+    # A second plot takes the next colour and line style, and comes into the legend.
     cb.plot_accuracy(curve("b"), ax=axes[1])
     first, second = axes[1].lines
     assert first.get_color() != second.get_color()

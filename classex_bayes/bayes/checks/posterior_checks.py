@@ -16,7 +16,6 @@ from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.bayes.score_evidence import HELD_OUT
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
@@ -228,7 +227,7 @@ def posterior_checks(
         found |= _of_ranks(observed, replicated, model.weights_.values, data.part(position))
     tails = None
     if task is None or model.is_fitted_to(task):
-        tails = _tails(model, random_seed)
+        tails = tail_report(model.idata, model.attributes_.rng(Stage.TAIL_CHECKS, random_seed))
         found |= _of_fit(model, tails)
     for k in _spread(observed["k"].values):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
@@ -264,14 +263,6 @@ def posterior_checks(
         task,
         tails,
     )
-
-
-def _tails(model: LawModel, random_seed: RandomSeed) -> TailReport | None:
-    """Check of the tails of scores; None if none were used, or no instance is in a tail."""
-    tree = model.idata
-    if HELD_OUT not in tree.children or not tree[HELD_OUT]["weight"].any():
-        return None
-    return tail_report(tree, model.attributes_.rng(Stage.TAIL_CHECKS, random_seed))
 
 
 def _of_fit(model: LawModel, tails: TailReport | None) -> dict[str, Discrepancy]:

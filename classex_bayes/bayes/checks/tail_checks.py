@@ -86,8 +86,10 @@ class TailReport(Shown):
         return Display(title, self.table, (), decimals=4)
 
 
-def tail_report(tree: xr.DataTree, rng: np.random.Generator) -> TailReport:
-    """Check from the groups of a fit that used scores."""
+def tail_report(tree: xr.DataTree, rng: np.random.Generator) -> TailReport | None:
+    """Check from the groups of a fit; None if no scores were used, or no instance is in a tail."""
+    if HELD_OUT not in tree.children or not tree[HELD_OUT]["weight"].any():
+        return None
     table = HeldOutTable.of_group(tree[HELD_OUT].to_dataset().isel(form=0))
     drawn = tree[TAILS].to_dataset()
     likeliest = np.flatnonzero(drawn["form_place"].values == 0)

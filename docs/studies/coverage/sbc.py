@@ -67,7 +67,7 @@ def sbc(
     """
     prior = prior or cb.MixturePrior()
     k = n_classes * np.array([1, 10, 100])
-    settings = SamplerSettings.of(sampler, progressbar=False, cores=1)
+    settings = SamplerSettings.of({**sampler, "cores": 1}, progressbar=False)
     of_parameters, of_data, of_fits, of_ranks = np.random.SeedSequence(random_seed).spawn(4)
     bin_ends = n_better_bins(n_classes)
     matrix = prior.basis.bin_probabilities(bin_ends, n_classes)

@@ -8,7 +8,7 @@ import pymc as pm
 import pytest
 from helpers import short_fit, unsound_data
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import logit, logsumexp
+from scipy.special import logsumexp
 from scipy.stats import binomtest
 
 import classex_bayes as cb
@@ -51,10 +51,6 @@ def draws(model, k=K):
 
 def sd(prediction):
     return prediction.draws.std(("chain", "draw")).to_series()
-
-
-def on_logits(values):
-    return logit(np.clip(values, 1e-9, 1 - 1e-9))
 
 
 # What is used, and how it is told
