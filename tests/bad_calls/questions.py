@@ -298,6 +298,13 @@ DOCUMENTS = [
         {},
         lambda: model(metrics="recall@5").predict(300, metric="recall@7"),
     ),
+    Bad(
+        lambda: cb.write_report(
+            model(), 300, "a.html", metric="recall@5", references=[cb.BayesianExtrapolator()]
+        ),
+        "metric",
+        "fit(task, metrics=['recall@5'])",
+    ),
     Bad(partial(cb.compare_classifiers, PART, 300, metric="recall@5"), "tasks", "queries"),
     Bad(
         lambda: cb.compare_classifiers({"a": lacking("q0"), "b": lacking("q1")}, 50),
