@@ -7,7 +7,7 @@ recall has the same at every m.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from classex_bayes.bayes.idata import law_of_group, mixture_group
 from classex_bayes.core.law import LevelLaw
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.estimators.base import fitted_copy
+from classex_bayes.exceptions import DataError
 from classex_bayes.results.sentences import joint_notes
 from classex_bayes.task.relevant_ranks import RelevantRanks
 from classex_bayes.task.source_task import SourceTask
@@ -26,7 +27,12 @@ from classex_bayes.task.source_task import SourceTask
 def named_metrics(metrics: str | Sequence[str]) -> list[Metric]:
     """Metrics of these names, or of one name. Raise DataError if one is unknown."""
     names = [metrics] if isinstance(metrics, str) else metrics
-    return [named_metric(name) for name in names]
+    if not isinstance(names, Iterable):
+        raise DataError(f"metrics: expected a metric or a list of metrics, found {metrics!r}")
+    try:
+        return [named_metric(name) for name in names]
+    except DataError as error:
+        raise DataError(f"metrics{str(error).removeprefix('metric')}") from None
 
 
 def place_of_laws(metric: Metric) -> str:

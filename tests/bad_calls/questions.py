@@ -291,6 +291,8 @@ DOCUMENTS = [
     Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 classes between"),
     Bad(lambda: model(10, "recall@5"), "", "10 queries"),
     Bad(lambda: pooled(metrics="recall@5"), "metrics", "several tasks"),
+    Bad(lambda: model(metrics=("mrr", "wrong")), "metrics", "'wrong' accuracy"),
+    *[Bad(partial(model, metrics=wrong), "metrics", str(wrong)) for wrong in (None, 5)],
     Bad(
         lambda: model().predict(300, metric="recall@5"),
         "metric",
