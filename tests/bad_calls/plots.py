@@ -83,6 +83,7 @@ ROWS = [
         for visuals in ("title", {"title": "no mapping"}, {"band": False})
     ],
     Bad(accuracy, "ax", "found 3", {"ax": 3}),
+    Bad(accuracy, "figure_kwargs", "mapping found 3", {"figure_kwargs": 3}),
     Bad(accuracy, "col_wrap", "0", {"col_wrap": 0}),
     # Other plots
     Bad(prob, "", "point estimate", {"prediction": POINT}),
