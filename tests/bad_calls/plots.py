@@ -103,6 +103,13 @@ ROWS = [
     Bad(report, "ci_prob", "0 and 1 90", {"ci_prob": 90}),
     Bad(report, "task", "another", {"task": SCORED}),
     Bad(report, "task", "found int", {"task": 3}),
+    Bad(report, "references", "ClassExReg twice", {"references": [cb.ClassExReg()] * 2}),
+    Bad(
+        report,
+        "references",
+        "BayesianExtrapolator twice",
+        {"references": [cb.BayesianExtrapolator()]},
+    ),
     Bad(report, "model", "BayesianExtrapolator", {"model_of": cb.ClassExReg}),
     Bad(report, "open_set", "fit(task)", {"open_set": cb.OpenSetExtrapolator()}),
 ]
