@@ -252,7 +252,7 @@ PLAN = [
     *each(backtested, "n_source", 40, 2),
     *each(backtested, "k", 41),
     *each(backtested, "n_pilots", 0),
-    *each(backtested, "task", CURVE),
+    *each(backtested, "task", CURVE, 3),
     *each(trials, "estimators", [cb.ClassExReg(), cb.ClassExReg(n_resamples=2)]),
     *each(trials, "n_jobs", 0),
     *each(trials, "n_simulations", 0),
