@@ -137,6 +137,8 @@ class FittedModel(Parameters, ABC):
         DataError
             The prior is missing, or differs from the prior of the fit.
         """
+        if not isinstance(idata, xr.DataTree):
+            raise DataError(f"idata: expected a DataTree, found {type(idata).__name__}")
         parameters = FitAttributes.of(idata.attrs).parameters
         if "prior" in parameters:
             parameters["prior"] = prior_of(parameters["prior"], prior)
@@ -427,6 +429,8 @@ def load(
                 f"{', '.join(_MODULES)}; pass your own class, as in load(path, estimator={name})"
             )
         estimator = getattr(import_module(_MODULES[name]), name)
+    elif not (isinstance(estimator, type) and issubclass(estimator, FittedModel)):
+        raise DataError(f"estimator: expected a class of models, found {estimator!r}")
     elif estimator.__name__ != name:
         raise DataError(
             f"estimator: found {estimator.__name__}, but {path} holds a model of the class {name}"

@@ -7,7 +7,7 @@ recall has the same at every m.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,8 +27,8 @@ from classex_bayes.task.source_task import SourceTask
 def checked_metrics(metrics: str | Sequence[str], tasks: Sequence[SourceTask]) -> list[Metric]:
     """Metrics of these names, or of one name. Raise DataError if tasks do not have one of them."""
     names = [metrics] if isinstance(metrics, str) else metrics
-    if not isinstance(names, Sequence):
-        raise DataError(f"metrics: expected a name or a list of names, found {names!r}")
+    if not isinstance(names, Iterable):
+        raise DataError(f"metrics: expected a metric or a list of metrics, found {metrics!r}")
     chosen = [named_metric(name) for name in names]
     for metric in chosen:
         counted = [task.relevant_ranks(metric) for task in tasks]

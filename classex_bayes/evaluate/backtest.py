@@ -18,7 +18,7 @@ from classex_bayes.formatting import Display, Shown, by_reason
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts
+from classex_bayes.typing import ClassCounts, RandomSeed
 
 _FACTORS = (1, 2, 4, 10, 20)
 
@@ -86,7 +86,7 @@ def backtest(
     n_pilots: int = 100,
     ci_prob: float | None = None,
     sampler: Mapping[str, Any] | None = SAMPLER,
-    random_seed: int = 0,
+    random_seed: RandomSeed = 0,
     n_jobs: int | None = None,
     store: str | Path | None = None,
     progressbar: bool = True,
@@ -119,7 +119,7 @@ def backtest(
         or ArviZ's changed rcParams. Coverage is reported at this level and at 50, 80, 90 and 95%.
     sampler : mapping
         As for `BayesianExtrapolator.fit`, for estimators that draw from a posterior.
-    random_seed : int
+    random_seed : int, SeedSequence or None
         Seed. The same seed gives the same pilots and fits for any number of processes.
     n_jobs : int, optional
         Number of joblib processes; one by default, or as set by `joblib.parallel_config`, which can

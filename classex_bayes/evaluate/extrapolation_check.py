@@ -19,7 +19,7 @@ from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import FloatArray, IntArray
+from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
 _FEWEST_IN_PART, _FEWEST_PARTS, _MOST_PARTS = 25, 3, 10
 _FEWEST_UNITS = 2  # of a part: tested classes, or groups if classes came in groups
@@ -144,7 +144,7 @@ def extrapolation_check(
     n_parts: int | None = None,
     ci_prob: float | None = None,
     sampler: Mapping[str, Any] | None = SAMPLER,
-    random_seed: int = 0,
+    random_seed: RandomSeed = 0,
     n_jobs: int | None = None,
     progressbar: bool = True,
 ) -> ExtrapolationCheck:

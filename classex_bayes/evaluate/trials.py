@@ -13,7 +13,8 @@ import joblib
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, file_path, how_many, truth_value, whole_number
+from classex_bayes._version import __version__
+from classex_bayes.arguments import class_counts, file_path, how_many, seed_sequence, truth_value
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.estimators.base import (
@@ -36,7 +37,7 @@ from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.extrapolation import Bounds, Extrapolation
 from classex_bayes.task.source_task import SourceTask
-from classex_bayes.typing import ClassCounts, FloatArray, IntArray
+from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 SAMPLER = {"draws": 500, "tune": 500, "chains": 2}
 _PLACE = "cell", "simulation", "estimator"
@@ -57,14 +58,15 @@ class _Study:
     draw: Callable[..., Trial]
     k: IntArray
     metric: str
-    random_seed: int
+    seed: tuple[Any, tuple[int, ...]]  # entropy and spawn key, one for all estimators
     ci_prob: float
     sampler: dict[str, Any]
 
     def run(self, cell: Any, number: int, estimator: Estimator) -> pd.DataFrame:
         """Truth and prediction of an estimator from one task: the columns from k on, by k."""
         place = (zlib.crc32(str(cell).encode()), number)
-        seed = np.random.SeedSequence(self.random_seed, spawn_key=place)
+        entropy, spawn_key = self.seed
+        seed = np.random.SeedSequence(entropy, spawn_key=(*spawn_key, *place))
         task_seed, fits_seed = seed.spawn(2)
         trial = self.draw(cell, task_seed)
         start = time.perf_counter()
@@ -110,7 +112,7 @@ def run_trials(
     *,
     n_simulations: int,
     metric: str = "accuracy",
-    random_seed: int = 0,
+    random_seed: RandomSeed = 0,
     ci_prob: float | None = None,
     sampler: Mapping[str, Any] | None = SAMPLER,
     n_jobs: int | None = None,
@@ -137,12 +139,12 @@ def run_trials(
     also the `partial` of an `Interrupted`.
     """
     SamplerSettings.of(sampler, progressbar)  # refused before the first fit
+    seeds = seed_sequence(random_seed)
     study = _Study(
         draw,
         class_counts(k),
         named_metric(metric).name,
-        # Without a seed every estimator would have pilots of its own.
-        whole_number(random_seed, "random_seed", 0),
+        (seeds.entropy, seeds.spawn_key),
         interval_settings(ci_prob, "eti")[0],
         dict(sampler or {}),
     )
@@ -182,7 +184,7 @@ def _key(study: _Study, estimator: Any) -> str:
     """Digest of what decides a trial but for its task, the same in every process."""
     has_parameters = hasattr(estimator, "get_params")
     settings = estimator.get_params() if has_parameters else vars(estimator)
-    return joblib.hash((study, type(estimator), settings))
+    return joblib.hash((__version__, study, type(estimator), settings))
 
 
 def _table(cases: list[tuple[Any, int, str]], finished: list[pd.DataFrame]) -> pd.DataFrame:

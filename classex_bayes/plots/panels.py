@@ -244,6 +244,8 @@ def _looks() -> Cycler:
 
 def _new_axes(n_panels: int, figure_kwargs: Style | None, col_wrap: int | None) -> list[Axes]:
     """Axes in a new figure."""
+    if not isinstance(figure_kwargs, Mapping | None):
+        raise DataError(f"figure_kwargs: expected a mapping, found {figure_kwargs!r}")
     columns = n_panels if col_wrap is None else whole_number(col_wrap, "col_wrap", 1)
     settings = {"layout": ConstrainedLayoutEngine(w_pad=0.1, h_pad=0.06), **(figure_kwargs or {})}
     with named_refusal("figure_kwargs", figure_kwargs):

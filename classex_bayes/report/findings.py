@@ -15,6 +15,7 @@ from classex_bayes.bayes.checks.posterior_checks import classes_at_random
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.estimators.published import literature
@@ -166,8 +167,10 @@ def findings_of(
         or None.
     """
     level, _ = interval_settings(ci_prob, None)
+    metric = settings.get("metric", "accuracy")
+    model.law_of(named_metric(metric))  # a model that lacks it would be left out like a reference
     if target is not None:
-        estimand = Estimand(metric=settings.get("metric", "accuracy"))
+        estimand = Estimand(metric=metric)
         target = checked_level(estimand, target, "target", int(class_counts(k).max()))
     try:
         comparison = compare([model, *references], task, k, ci_prob=level, **settings)

@@ -167,6 +167,11 @@ def write_report(
         raise DataError(f"references: expected a list of estimators, found {references!r}")
     for reference in references:
         require_estimator(reference, "references")
+    names = [model.name, *(reference.name for reference in references)]
+    if twice := [name for name in names if names.count(name) > 1]:
+        raise DataError(
+            f"references: found {twice[0]} twice, the model included; expected other estimators"
+        )
     findings = findings_of(
         model,
         references,

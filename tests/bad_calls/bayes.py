@@ -224,12 +224,16 @@ ROWS = [
     *[Bad(of_others, "path", "", {"name": f"model{ending}"}) for ending in (".nc", ".zarr")],
     Bad(changed, "path", "estimator=NewExtrapolator", {"estimator": "NewExtrapolator"}),
     Bad(changed, "idata", "layout=2 1 fit again", {"layout": 1}),
-    Bad(
-        lambda estimator: cb.load(save(), estimator=estimator),
-        "estimator",
-        "BayesianExtrapolator",
-        {"estimator": cb.risk.BayesianRisk},
-    ),
+    *[
+        Bad(
+            lambda estimator: cb.load(save(), estimator=estimator),
+            "estimator",
+            words,
+            {"estimator": of},
+        )
+        for words, of in {"BayesianExtrapolator": cb.risk.BayesianRisk, "found 3": 3}.items()
+    ],
+    Bad(cb.BayesianExtrapolator.from_idata, "idata", "DataTree int", {"idata": 3}),
     # Results
     *of_each(DRAWN.summary, {"ci_prob": [0, 1, -0.1, 90, NAN, "90%", True], "round_to": ["all"]}),
     *of_each(DRAWN.prob_at_least, {"level": [-0.1, 90, NAN, "90%", True]}),

@@ -83,6 +83,7 @@ ROWS = [
         for visuals in ("title", {"title": "no mapping"}, {"band": False})
     ],
     Bad(accuracy, "ax", "found 3", {"ax": 3}),
+    Bad(accuracy, "figure_kwargs", "mapping found 3", {"figure_kwargs": 3}),
     Bad(accuracy, "col_wrap", "0", {"col_wrap": 0}),
     # Other plots
     Bad(prob, "", "point estimate", {"prediction": POINT}),
@@ -102,6 +103,13 @@ ROWS = [
     Bad(report, "ci_prob", "0 and 1 90", {"ci_prob": 90}),
     Bad(report, "task", "another", {"task": SCORED}),
     Bad(report, "task", "found int", {"task": 3}),
+    Bad(report, "references", "ClassExReg twice", {"references": [cb.ClassExReg()] * 2}),
+    Bad(
+        report,
+        "references",
+        "BayesianExtrapolator twice",
+        {"references": [cb.BayesianExtrapolator()]},
+    ),
     Bad(report, "model", "BayesianExtrapolator", {"model_of": cb.ClassExReg}),
     Bad(report, "open_set", "fit(task)", {"open_set": cb.OpenSetExtrapolator()}),
 ]

@@ -252,10 +252,9 @@ PLAN = [
     *each(backtested, "n_source", 40, 2),
     *each(backtested, "k", 41),
     *each(backtested, "n_pilots", 0),
-    *each(backtested, "task", CURVE),
+    *each(backtested, "task", CURVE, 3),
     *each(trials, "estimators", [cb.ClassExReg(), cb.ClassExReg(n_resamples=2)]),
     *each(trials, "n_jobs", 0),
-    *each(trials, "random_seed", None, np.random.SeedSequence(1)),
     *each(trials, "n_simulations", 0),
     Bad(checked, "task", "60 3 parts of 25", {"task": WIDE.select(np.arange(60))}),
     *each(checked, "n_parts", 2, 67, 3.5),
@@ -292,13 +291,21 @@ DOCUMENTS = [
     Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 classes between"),
     Bad(lambda: model(10, "recall@5"), "", "10 queries"),
     Bad(lambda: pooled(metrics="recall@5"), "metrics", "several tasks"),
-    Bad(lambda: model(metrics=None), "metrics", "list of names"),
+    Bad(lambda: model(metrics=("mrr", "wrong")), "metric", "'wrong' accuracy"),
+    *[Bad(partial(model, metrics=wrong), "metrics", str(wrong)) for wrong in (None, 5)],
     Bad(
         lambda: model().predict(300, metric="recall@5"),
         "metric",
         "fit(task, metrics=['recall@5'])",
         {},
         lambda: model(metrics="recall@5").predict(300, metric="recall@7"),
+    ),
+    Bad(
+        lambda: cb.write_report(
+            model(), 300, "a.html", metric="recall@5", references=[cb.BayesianExtrapolator()]
+        ),
+        "metric",
+        "fit(task, metrics=['recall@5'])",
     ),
     Bad(partial(cb.compare_classifiers, PART, 300, metric="recall@5"), "tasks", "queries"),
     Bad(

@@ -48,6 +48,7 @@ def test_small_pilots_are_counted_in_full():
     model = fit(task_of(400))
     precision = float(model.idata["constant_data"]["precision"][0])
     assert precision == pytest.approx(1 / model.task.design_effect(), rel=0.005)
+    assert not any("independent ones" in note for note in model.predict(K1).notes)
 
 
 def test_readers_are_told(large):

@@ -1,5 +1,7 @@
 """Plans of pilots: designs that are tried, their widths and power, and which is the cheapest."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -237,6 +239,9 @@ def test_users_with_negatives_of_their_own_are_independent():
     same = plan(task, 500, classes=[100], repeats=[12], **settings)  # the seeds differ
     assert same.table["users"].tolist() == [1200]
     assert 0.8 < same.table["width"][0] / many < 1.25
+    hopeless = replace(planned, width=0.001, table=planned.table.assign(reached=0.0))
+    assert hopeless.advice.startswith("no design reaches the width 0.001 for")
+    assert "Plan with more negatives or users, or a larger width" in hopeless.advice
     plot_plan(planned)
 
 

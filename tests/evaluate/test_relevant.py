@@ -165,6 +165,7 @@ def test_documents_are_used_like_a_task(tmp_path):
     k = [400, 4000]
     recall, success = (model.predict(k, metric=name) for name in ("recall@5", "success@5"))
     assert (recall.mean < success.mean).all()
+    assert recall.draws.shape == success.draws.shape == (2, 300, 2)  # by the same sampler
     assert recall.evidence == "ranks" and success.evidence == "ranks and scores"
     axes = cb.plot_accuracy(model, documents, metric="recall@5")
     assert axes.get_ylabel() == "recall@5"

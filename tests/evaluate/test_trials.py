@@ -146,12 +146,12 @@ def test_every_task_and_its_fits_have_seeds_of_their_own():
             {"one": Seeded(), "two": Seeded()}, drawn_number, ["a", "b"], K, n_simulations=3,
             random_seed=seed, progressbar=False,
         )
-        for seed in (1, 2)
+        for seed in (1, 2, None)
     ]  # fmt: skip
-    table = pd.concat(tables, keys=["1", "2"], names=["seed", None]).query("k == 60")
+    table = pd.concat(tables, keys=["1", "2", "none"], names=["seed", None]).query("k == 60")
     tasks = table.groupby(["seed", "cell", "simulation"])
     assert (tasks[["truth", "mean"]].nunique() == 1).all(axis=None)  # one seed for all estimators
-    assert pd.unique(tasks[["truth", "mean"]].first().to_numpy().ravel()).size == 2 * 12
+    assert pd.unique(tasks[["truth", "mean"]].first().to_numpy().ravel()).size == 3 * 12
 
 
 # A file of finished fits
@@ -192,6 +192,8 @@ def test_fits_are_not_repeated(counted, tmp_path):
     same(
         more[more["estimator"] == "renamed"].assign(estimator="a"), whole.query("estimator == 'a'")
     )
+    fitted = Counting(0.5).fit(draw(3.0, 1).task)  # its parameters decide
+    assert counted({"fitted": fitted})[1] == 0
 
 
 @pytest.mark.parametrize(

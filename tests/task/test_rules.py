@@ -492,6 +492,17 @@ def test_false_alarms_are_rare():
     assert len(alarms) <= binom.ppf(0.99, len(tasks), 0.001), alarms
 
 
+def test_late_places_in_lists_are_those_of_the_second_half():
+    ranks = np.repeat([1, 10, 11, 20, 21], [30, 20, 2, 1, 47])  # the last are not listed
+    task = cb.SourceTask.from_ranks(
+        ranks, np.arange(100), n_classes=1000, truncated_at=20, **SEVERAL
+    )
+    found = cb.diagnose(task)["reranked lists"]
+    assert "3 true classes have ranks in the second half of the lists, and 47" in found.sentence
+    in_first_half = 2 ** -(np.log(100 / 53) / np.log(1000 / 20))
+    assert found.value == pytest.approx(binom.cdf(3, 53, 1 - in_first_half), rel=1e-9)
+
+
 # Doors
 
 

@@ -2,6 +2,7 @@
 
 import re
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pymc as pm
@@ -416,6 +417,11 @@ def test_checks_of_the_calibration(model):
     notes = {name: m.predict(500).notes for name, m in {"sound": model, "broken": broken}.items()}
     assert any("held-out classes" in note for note in notes["broken"])
     assert not any("held-out classes" in note for note in notes["sound"])
+
+
+def test_equal_distances_count_half(model):
+    distance = np.array([1.0, 1, 2, 3, 4]), np.array([2.0, 1, 1, 3, 3])
+    assert replace(posterior_checks(model).tails, distance=distance).p_value == 0.4
 
 
 def test_the_check_is_of_the_most_probable_form(of_two_forms):
