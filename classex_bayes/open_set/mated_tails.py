@@ -121,9 +121,8 @@ class MatedTails:
         by_depth, outside = listed
         groups, accepted = self.wrong.groups, self.accepted(log_threshold)
         cells = groups.cells_of_grid(accepted & self.has_depth, self.depth, DEPTHS)
-        used = cells.any(axis=0)
-        seen = groups.mean_by_cell(cells[:, used], by_depth[:, used])
-        return self._with_unseen(np.clip(seen + groups.mean(accepted * outside), 0.0, 1.0))
+        seen = groups.mean_by_cell(cells, by_depth) + groups.mean(accepted * outside)
+        return self._with_unseen(np.clip(seen, 0.0, 1.0))
 
     def _with_unseen(self, share: FloatArray) -> FloatArray:
         """Share (draws,) of the instances that are identified or answered, from that of the pilot.

@@ -50,7 +50,8 @@ class OwnerGroups:
 
     def mean_by_cell(self, cells: FloatArray, values: FloatArray) -> FloatArray:
         """Mean (draws,) of values (draws, m) of cells with shares (n_groups, m) of the groups."""
-        return np.einsum("dm,dm->d", self.weight @ cells, values)
+        used = cells.any(axis=0)
+        return np.einsum("dm,dm->d", self.weight @ cells[:, used], values[:, used])
 
     def cells(self, probe: IntArray, cell: IntArray, n_cells: int) -> FloatArray:
         """Shares (n_groups, n_cells) of the groups in cells, from those (m,) of some probes."""

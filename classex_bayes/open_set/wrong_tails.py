@@ -192,8 +192,7 @@ def mean_log_levels(
         inside = depth > 0
         exponential = np.exp(-decline * depth[inside])
         cells = groups.cells_of_grid(inside, depth, _SPARSE_DEPTHS, exponential)
-        used = cells.any(axis=0)
-        levels.append(groups.mean_by_cell(cells[:, used], chance[:, used]))
+        levels.append(groups.mean_by_cell(cells, chance))
     level = np.column_stack(levels) + _levels_outside(lists, local, groups, log_thresholds)
     # The mean over random weights of the classes need not decrease; that of the tails does.
     level = np.minimum.accumulate(level, axis=1)
@@ -233,7 +232,7 @@ class FpirCurve:
     def at(self, log_threshold: float) -> FloatArray:
         """FPIR (draws,) at a threshold; beyond the knots that of the last one."""
         (left, before), (right, after) = split_linearly(-log_threshold, -self.knots)
-        log_rate = before * self._log_rate(left) + after * self._log_rate(right)
+        log_rate = before * self._log_rate(int(left)) + after * self._log_rate(int(right))
         return -np.expm1(-np.exp(log_rate))
 
     def _log_rate(self, knot: int) -> FloatArray:

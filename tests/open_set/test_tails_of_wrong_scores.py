@@ -256,16 +256,18 @@ def test_steps_of_the_drift_are_those_of_their_posterior():
     grid = threshold_grid(lists, 6.0)
     foretold = 6 * grid + 0.5
     drift = LevelDrift.of(lists, grid, np.tile(foretold, (4000, 1)), 0.35, rng).draws
-    levels = list(zip(*observed_levels(lists, grid), strict=True))
-    for place in range(1, 6):
-        (before, _), (level, pairs) = levels[place - 1 : place + 1]
-        fall = foretold[place - 1] - foretold[place]
+    above, independent = observed_levels(lists, grid)
+    falls, befores = -np.diff(foretold, prepend=0.0), np.append(1.0, above[:-1])
+    for place in range(6):
+        before, level, pairs = befores[place], above[place], independent[place]
+        fall = falls[place]
+        variance = 0.35**2 * fall if place else 0.2**2
         step = np.linspace(-1.5, fall - 1e-9, 4001)
         kept, lost = level * pairs, (before - level) * pairs
         log_density = kept * (step - fall) + lost * np.log1p(-np.exp(step - fall))
-        log_density -= step**2 / (2 * 0.35**2 * fall)
+        log_density -= step**2 / (2 * variance)
         density = np.exp(log_density - log_density.max())
         mean, square = (np.average(step**power, weights=density) for power in (1, 2))
-        found, sd = np.diff(drift, axis=1)[:, place - 1], np.sqrt(square - mean**2)
+        found, sd = np.diff(drift, prepend=0.0)[:, place], np.sqrt(square - mean**2)
         assert found.mean() == pytest.approx(mean, abs=0.2 * sd)
         assert found.std() == pytest.approx(sd, rel=0.1)
