@@ -231,9 +231,10 @@ class FpirCurve:
 
     def at(self, log_threshold: float) -> FloatArray:
         """FPIR (draws,) at a threshold; beyond the knots that of the last one."""
-        (left, before), (right, after) = split_linearly(-log_threshold, -self.knots)
-        log_rate = before * self._log_rate(int(left)) + after * self._log_rate(int(right))
-        return -np.expm1(-np.exp(log_rate))
+        (left, _), (right, after) = split_linearly(-log_threshold, -self.knots)
+        first, second = self._log_rate(int(left)), self._log_rate(int(right))
+        # A weighted sum of equal rates may differ from them by rounding, and rise.
+        return -np.expm1(-np.exp(first + after * (second - first)))
 
     def _log_rate(self, knot: int) -> FloatArray:
         """Log rate (draws,) at a knot, after those at looser ones."""
