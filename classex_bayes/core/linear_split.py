@@ -6,7 +6,9 @@ from classex_bayes.core.jit import compiled
 from classex_bayes.typing import FloatArray, IntArray
 
 
-def split_linearly(values: FloatArray, grid: FloatArray) -> list[tuple[IntArray, FloatArray]]:
+def split_linearly(
+    values: FloatArray | float, grid: FloatArray
+) -> list[tuple[IntArray, FloatArray]]:
     """Places on an increasing grid and shares of the two points next to each value."""
     position = np.interp(values, grid, np.arange(grid.size))
     left = np.minimum(position.astype(np.int64), grid.size - 2)

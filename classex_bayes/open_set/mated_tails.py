@@ -25,7 +25,7 @@ from classex_bayes.bayes.tails.tail_model import (
     tail_law,
 )
 from classex_bayes.core.jit import compiled
-from classex_bayes.core.linear_split import between_points, on_grid_by_row
+from classex_bayes.core.linear_split import between_points
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.task.source_task import SourceTask
@@ -119,15 +119,10 @@ class MatedTails:
         `listed` are the probabilities that it is among the best, from the method of this name.
         """
         by_depth, outside = listed
-        wrong, inside = self.wrong, self.has_depth
-        share, n_groups = wrong.share * self.accepted(log_threshold), wrong.group_weight.shape[1]
-        cells = on_grid_by_row(
-            wrong.group[inside], n_groups, self.depth[inside], share[inside], DEPTHS
-        )
-        used = cells.any(axis=0)
-        without_depth = wrong.group_weight @ np.bincount(wrong.group, share * outside, n_groups)
-        seen = np.clip(wrong.mean(cells[:, used], by_depth[:, used]) + without_depth, 0.0, 1.0)
-        return self._with_unseen(seen)
+        groups, accepted = self.wrong.groups, self.accepted(log_threshold)
+        cells = groups.cells_of_grid(accepted & self.has_depth, self.depth, DEPTHS)
+        seen = groups.mean_by_cell(cells, by_depth) + groups.mean(accepted * outside)
+        return self._with_unseen(np.clip(seen, 0.0, 1.0))
 
     def _with_unseen(self, share: FloatArray) -> FloatArray:
         """Share (draws,) of the instances that are identified or answered, from that of the pilot.
@@ -172,8 +167,8 @@ class MatedTails:
         :math:`(t / d)^{r m}`, with the `decline` r. It is at most that of the tail.
         """
         wrong = self.wrong
-        kept = self.has_depth & ~self.accepted(log_threshold) & (wrong.share > 0)
-        inwards = wrong.exponent[kept] * (self.log_distance[kept] - log_threshold)
+        kept = np.flatnonzero(self.has_depth & ~self.accepted(log_threshold))
+        inwards = wrong.local.exponent[kept] * (self.log_distance[kept] - log_threshold)
         # Instances with about the same depths share a cell.
         place = np.rint([self.depth[kept] / _COARSE, np.minimum(inwards, LARGEST_DEPTH) / _COARSE])
         cells, cell = np.unique(place, axis=1, return_inverse=True)
@@ -182,10 +177,7 @@ class MatedTails:
         log_p = self._log_nearer[:, columns] - self.decline[:, None] * further
         log_p = np.minimum(log_p, wrong.log_chance(depth + further, log_threshold))
         none = np.exp(n_wrong * np.log1p(-np.exp(np.minimum(log_p, LARGEST_LOG_P))))
-        shape = wrong.group_weight.shape[1], depth.size
-        joint = wrong.group[kept] * depth.size + cell.ravel()
-        share = np.bincount(joint, wrong.share[kept], shape[0] * shape[1]).reshape(shape)
-        return wrong.mean(share, none)
+        return wrong.groups.mean_by_cell(wrong.groups.cells(kept, cell.ravel(), depth.size), none)
 
     def store(self, tree: xr.DataTree, name: str) -> dict[str, tuple[FloatArray, str]]:
         """Put a group of the instances into a tree. Return draws of parameters, and their texts."""
@@ -248,7 +240,7 @@ def _decline(
     """
     lists = wrong.lists
     with np.errstate(invalid="ignore"):  # both are infinite where they are ruled out
-        inwards = wrong.exponent[:, None] * (log_true[:, None] - lists.log_distance)
+        inwards = wrong.local.exponent[:, None] * (log_true[:, None] - lists.log_distance)
     nearer = (inwards > 0) & np.isfinite(inwards) & in_tail[:, None]
     number = nearer.sum(axis=1)
     beaten = number > 0

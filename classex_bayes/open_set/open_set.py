@@ -34,7 +34,7 @@ from classex_bayes.open_set.open_set_prediction import (
     SelectivePrediction,
     ThresholdPrediction,
 )
-from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists, refuse_other_scores
+from classex_bayes.open_set.probe_lists import ProbeLists, nonmated_lists, refuse_other_scores
 from classex_bayes.open_set.threshold_rates import Rate, ThresholdRates, ThresholdScale
 from classex_bayes.open_set.wrong_tails import WrongTails
 from classex_bayes.plot_method import PlotMethod

@@ -13,7 +13,8 @@ import xarray as xr
 from classex_bayes.bayes.tails.depths import DistanceScale, scale_of
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.open_set.mated_tails import MatedTails
-from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails, reached_by_99_percent
+from classex_bayes.open_set.probe_lists import reached_by_99_percent
+from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails
 from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.typing import FloatArray
 
@@ -162,7 +163,7 @@ class ThresholdRates:
         tightest = [float(self.observed.min())]
         for tails in (wrong, self.nonmated):
             loosest.append(tails.loosest(k))
-            tightest.append(float(tails.grid[-1]))
+            tightest.append(float(tails.drift.grid[-1]))
         return min(loosest), min(tightest)
 
     @cached_property

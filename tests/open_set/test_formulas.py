@@ -10,7 +10,8 @@ from scipy.stats import beta
 import classex_bayes as cb
 from classex_bayes.bayes.tails.calibration import HeldOutTable, random_halves
 from classex_bayes.bayes.tails.depths import DistanceScale, PartLists, ScoreForm
-from classex_bayes.open_set.probe_tails import ProbeLists, nonmated_lists
+from classex_bayes.open_set.depth_law import DepthLaw
+from classex_bayes.open_set.probe_lists import ProbeLists, nonmated_lists
 
 MANY = {"sampler": {"draws": 2000, "chains": 2}, "random_seed": 1}
 
@@ -123,14 +124,15 @@ def test_nearer_wrong_classes_double_with_their_number(pilot, model):
 
 def test_outside_the_tails_the_number_of_wrong_scores_is_poisson(wrong):
     """E[exp(-n r)], where the rate r of c events among N classes is Gamma(c + 1/2) / N."""
-    nothing = np.full(wrong.location.size, np.nan)
-    drift = np.full_like(wrong.drift, 0.7)
-    plain = replace(wrong, location=nothing, drift=drift)
+    nowhere = wrong.local._replace(location=np.full(wrong.local.location.size, np.nan))
+    drift = wrong.drift._replace(draws=np.full_like(wrong.drift.draws, 0.7))
+    plain = replace(wrong, local=nowhere, drift=drift)
     at = float(np.quantile(wrong.lists.log_distance[:, 0], 0.25))
     number = (wrong.lists.log_distance <= at).sum(axis=1)
     none = (1 + 200 / 59 * np.exp(0.7)) ** -(number + 0.5)
-    by_group = np.bincount(wrong.group, wrong.share * none, wrong.group_weight.shape[1])
-    np.testing.assert_allclose(plain.none_above(at, 200), wrong.group_weight @ by_group)
+    groups = wrong.groups
+    by_group = np.bincount(groups.group, groups.share * none, groups.weight.shape[1])
+    np.testing.assert_allclose(plain.none_above(at, 200), groups.weight @ by_group)
 
 
 def test_inside_the_tails_the_number_of_wrong_scores_is_poisson_with_a_lognormal_rate(wrong):
@@ -138,16 +140,14 @@ def test_inside_the_tails_the_number_of_wrong_scores_is_poisson_with_a_lognormal
     flat = np.column_stack([np.full(3, log_p - np.log(4 / 59)), np.full(3, 1e-9), np.full(3, 0.01)])
     plain = replace(
         wrong,
-        location=np.full(wrong.location.size, 5.0),
-        parameters=flat,
-        spread=np.ones(3),
-        scatter=np.full_like(wrong.scatter, sd),
-        group_weight=wrong.group_weight[:3],
-        drift=np.zeros((3, wrong.grid.size)),
+        local=wrong.local._replace(location=np.full(wrong.local.location.size, 5.0)),
+        law=DepthLaw(59, flat, np.full_like(wrong.law.scatter, sd), np.ones(3)),
+        groups=replace(wrong.groups, weight=wrong.groups.weight[:3]),
+        drift=wrong.drift._replace(draws=np.zeros((3, wrong.drift.grid.size))),
     )
     rng = np.random.default_rng(0)
     rate = 100 * -np.log1p(-np.exp(log_p)) * np.exp(sd * rng.standard_normal(400_000) - sd**2 / 2)
-    none = plain.none_above(float(wrong.grid[10]), 100)
+    none = plain.none_above(float(wrong.drift.grid[10]), 100)
     np.testing.assert_allclose(none, np.exp(-rate).mean(), atol=0.003)
 
 
@@ -163,7 +163,7 @@ def test_random_weights_have_the_variance_of_classes_that_share_competitors():
     rates = model.rates_
     expected = (1 / 80) * (1 - 1 / 80) / (80 / effect + 1)
     for tails in (rates.mated.wrong, rates.nonmated):
-        assert tails.group_weight.var(axis=0).mean() == pytest.approx(expected, rel=0.03)
+        assert tails.groups.weight.var(axis=0).mean() == pytest.approx(expected, rel=0.03)
 
 
 def test_nonmated_probes_are_independent_and_meet_all_classes(world):
