@@ -120,6 +120,7 @@ def test_noise_amplification_in_arbitrary_precision(n_classes, degree):
     np.testing.assert_allclose(noise_amplification(n_classes, k, degree), expected, rtol=1e-5)
 
 
+@unsound_data
 def test_predictions_are_risks_with_notes_where_they_cannot_be():
     task = task_with_costs_by_rank(np.array([1.0, *[0.01] * 8]))
     predicted = PolynomialRisk(1 - np.eye(10), degree=6).fit(task).predict([2, 10, 1000])
