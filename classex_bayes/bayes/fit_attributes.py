@@ -43,7 +43,7 @@ class Stage(IntEnum):
     FIT_GAP = 6
     TAIL_CHECKS = 7
     SCORES = 8
-    PERMANENT_LOSSES = 9
+    ALWAYS_LOST = 9
     RELEVANT_DOCUMENTS = 10
 
     def seeds(self, fit: np.random.SeedSequence) -> np.random.SeedSequence:

@@ -93,7 +93,7 @@ def pooled_groups(
     observed = xr.Dataset(
         {data.observed: (row, data.values), "accuracy": ("k", np.concatenate(accuracy))}, coords
     )
-    losses = np.array([task.variance.permanent_losses or (0.0, 0.0, 0.0) for task in tasks])
+    losses = np.array([task.variance.always_lost or (0.0, 0.0, 0.0) for task in tasks])
     sizes = {
         "n_classes": [task.n_classes for task in tasks],
         "n_test": [task.n_test for task in tasks],

@@ -153,7 +153,7 @@ class LawModel(FittedModel):
         losing = (n_lost > 0) | (n_siblings > 0)
         if not losing.any():
             return law
-        rng = self.attributes_.rng(Stage.PERMANENT_LOSSES)
+        rng = self.attributes_.rng(Stage.ALWAYS_LOST)
         n_winnable = float(tasks["n_winnable"].sum())
         share = rng.beta(n_winnable + 0.5, n_lost.sum() + 0.5, law.weights.shape[:-1])
         return law.thinned(share, float(n_siblings[losing].mean()))

@@ -43,7 +43,7 @@ class AccuracyCurve:
     competitors_shared: ClassVar[bool] = True
     has_influence: ClassVar[bool] = True
     competitors_unseen: ClassVar[bool] = False
-    permanent_losses: ClassVar[None] = None
+    always_lost: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
     several_relevant: ClassVar[bool] = False

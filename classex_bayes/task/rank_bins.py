@@ -2,7 +2,7 @@
 
 Rows of a table lie in bins of L, their number of better competitors. Bounds of L lie within a bin,
 or their numbers are equally likely. An instance that always loses counts in the last bin that it
-can reach. The share of these instances is taken as observed (`RankVariance.permanent_losses`).
+can reach. The share of these instances is taken as observed (`RankVariance.always_lost`).
 """
 
 import numpy as np

@@ -317,7 +317,7 @@ class RankVariance:
         return replace(ungrouped, between=ungrouped.between + more / ungrouped.repeats)
 
     @cached_property
-    def permanent_losses(self) -> tuple[float, float, float] | None:
+    def always_lost(self) -> tuple[float, float, float] | None:
         """Instances that always lose; None if there are none, and no siblings.
 
         The effective number of the other instances, that of these, and the mean number of siblings.
