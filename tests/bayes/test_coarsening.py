@@ -56,6 +56,7 @@ def test_readers_are_told(large):
     counted = 500_000 * precision
     assert counted == pytest.approx(LARGEST_SAMPLE, rel=0.01)
     assert any(f"{counted:,.0f}" in note for note in large.predict(K1).notes)
+    assert f"counted as {counted:.0f} independent ones" in " ".join(repr(large).split())
 
 
 def test_the_pymc_model_the_sum_over_classes_and_the_replicates_agree(large):
