@@ -125,16 +125,18 @@ def rank_blocks(
     groups: Iterable[IntArray],
     ties: Ties,
     seed: int,
+    instance: IntArray | None = None,
 ) -> Iterator[RankBlock]:
     """Yield, for each group of instances (see `row_groups`), the competitors that beat them.
 
     If a competitor's score equals that of the true class, `ties` decides. With "random" the order
     follows an infinitesimal noise per (seed, instance, class). With "pessimistic" the competitor
     always wins, with "optimistic" it never does (Zheng, Achanta and Benjamini, JMLR 19(65), 2018,
-    Definition 2).
+    Definition 2). `instance` (n,) are the numbers of the instances in a larger test.
     """
     for rows in groups:
-        rule = partial(_competitor_wins, ties, seed, rows, y[rows])
+        number = rows if instance is None else instance[rows]
+        rule = partial(_competitor_wins, ties, seed, number, y[rows])
         block = source.block(rows, y[rows])
         yield RankBlock(rows, *compare_block(block, y[rows], rule, source.shape[1]))
 
@@ -288,6 +290,7 @@ def rank_statistics(
     k: IntArray,
     ties: Ties = "random",
     seed: int = 0,
+    instance: IntArray | None = None,
 ) -> RankStatistics:
     r"""Ranks and the influence of each class on ATA_k, in one pass and O(block + k1 n_k) memory.
 
@@ -299,7 +302,7 @@ def rank_statistics(
 
     `y` (n,) are the true classes and `weight` (n,) the weights of the instances, which sum to 1.
     The instances may be a shard of a larger test; the weights then sum to 1 over all shards. `k`
-    (n_k,) is in 2..k1, and `ties` and `seed` are as in `rank_blocks`.
+    (n_k,) is in 2..k1, and `ties`, `seed` and `instance` are as in `rank_blocks`.
     `influence.covariance(class_weight)` is the dyadic covariance of ATA_k.
 
     Examples
@@ -323,7 +326,7 @@ def rank_statistics(
     # If a block has only some instances of a class, these wait until the end, with packed defeats.
     waiting: list[Instances] = []
     groups = row_groups(y, n_classes, packed=True, in_order=source.in_order)
-    for block in rank_blocks(source, y, groups, ties, seed):
+    for block in rank_blocks(source, y, groups, ties, seed, instance):
         for total, of_block in zip(counts, block.counts, strict=True):
             total[block.rows] = of_block
         done += block.rows.size
