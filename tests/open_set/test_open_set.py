@@ -103,23 +103,24 @@ def test_fnir_at_a_rank_in_a_world_of_power_laws(world, model):
 
 
 @pytest.mark.nightly
-def test_printed_characters_from_a_pilot():
-    everything = cb.load_glyphs().task()
-    fitted = cb.OpenSetExtrapolator().fit(everything.subsample(100, random_seed=1), **FEW)
-    thresholds = fitted.thresholds(1000, 8)[1:6]
-    found = fitted.predict([300, 2964], threshold=thresholds)
-    truth = cb.open_set.open_set_rates(everything, [300, 2964], thresholds)
-    for name in ("fnir", "fpir"):
-        bounds = found.interval(name, 0.99, "eti")
-        inside = (truth[name] >= bounds.sel(ci_bound="lower")) & (
-            truth[name] <= bounds.sel(ci_bound="upper")
-        )
-        assert float(inside.mean()) >= 0.8
-    # One minus (1 - FMR)^k, which takes probes for alike, is far off where FPIR is large.
-    at_2 = cb.open_set.open_set_rates(everything, 2, thresholds).fpir
-    naive = 1 - (1 - at_2.values[0] / 2) ** 2964
-    error = float(np.abs(found.fpir.mean(SAMPLES)[1] - truth.fpir[1]).max())
-    assert error < 0.1 < np.abs(naive - truth.fpir[1].values).max()
+def test_printed_characters_from_pilots():
+    everything, inside, errors, of_alike = cb.load_glyphs().task(), [], [], []
+    for seed in range(1, 5):
+        fitted = cb.OpenSetExtrapolator().fit(everything.subsample(100, random_seed=seed), **FEW)
+        thresholds = fitted.thresholds(1000, 8)[1:6]
+        found = fitted.predict([300, 2964], threshold=thresholds)
+        truth = cb.open_set.open_set_rates(everything, [300, 2964], thresholds)
+        for name in ("fnir", "fpir"):
+            bounds = found.interval(name, 0.99, "eti")
+            above = truth[name] >= bounds.sel(ci_bound="lower")
+            inside.append(float((above & (truth[name] <= bounds.sel(ci_bound="upper"))).mean()))
+        errors.append(float(np.abs(found.fpir.mean(SAMPLES)[1] - truth.fpir[1]).max()))
+        # One minus (1 - FMR)^k, which takes probes for alike, is far off where FPIR is large.
+        at_2 = cb.open_set.open_set_rates(everything, 2, thresholds).fpir
+        naive = 1 - (1 - at_2.values[0] / 2) ** 2964
+        of_alike.append(float(np.abs(naive - truth.fpir[1].values).max()))
+    assert np.mean(inside) >= 0.9
+    assert np.mean(errors) < np.mean(of_alike) / 3
 
 
 def test_on_the_source_classes_it_agrees_with_the_pilot(pilot, model):
