@@ -146,12 +146,12 @@ def test_every_task_and_its_fits_have_seeds_of_their_own():
             {"one": Seeded(), "two": Seeded()}, drawn_number, ["a", "b"], K, n_simulations=3,
             random_seed=seed, progressbar=False,
         )
-        for seed in (1, 2, None)
+        for seed in (1, 2, None, *np.random.SeedSequence(1).spawn(2))
     ]  # fmt: skip
-    table = pd.concat(tables, keys=["1", "2", "none"], names=["seed", None]).query("k == 60")
+    table = pd.concat(tables, keys=range(5), names=["seed", None]).query("k == 60")
     tasks = table.groupby(["seed", "cell", "simulation"])
     assert (tasks[["truth", "mean"]].nunique() == 1).all(axis=None)  # one seed for all estimators
-    assert pd.unique(tasks[["truth", "mean"]].first().to_numpy().ravel()).size == 3 * 12
+    assert pd.unique(tasks[["truth", "mean"]].first().to_numpy().ravel()).size == 5 * 12
 
 
 # A file of finished fits
