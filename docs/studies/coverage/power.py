@@ -13,7 +13,7 @@ from studies.shared import CI_PROB, quiet
 
 SIZES, FACTORS = (100, 300), (3, 10, 30, 100)
 SAMPLER = {"draws": 300, "tune": 400, "chains": 2, "cores": 1}
-CHECKS = ["extrapolation_check", "tail_checks", "moved"]
+CHECKS = ["extrapolation_check", "tails", "moved"]
 COLUMNS = ["scores", "population", "pilot", "inner", "outer", "held", *CHECKS]
 NOISY = "logit, noise differs"
 # Dimensions, centre and spread of the log standard deviation of the noise.
