@@ -463,7 +463,7 @@ RULES = (
     Rule(
         "dominant class", _dominant,
         np.nan,  # a fifth, or six times an equal share
-        "a wrong class is the best one for {value:.0%} of the instances",
+        "one wrong class is the best for {value:.0%} of the instances",
         ", column {name} of scores. Leave it out if it is no class, such as a fold, a time or the "
         "number of the row. Otherwise check its template, because it harms all classes equally",
     ),
