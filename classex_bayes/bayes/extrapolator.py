@@ -34,7 +34,7 @@ from classex_bayes.bayes.model.priors import (
     log_densities,
 )
 from classex_bayes.bayes.relevant_laws import checked_metrics, fitted_laws, place_of_laws
-from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_into
+from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_posterior
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
     TAIL_DESCRIPTIONS,
@@ -213,18 +213,17 @@ class BayesianExtrapolator(LawModel):
         data, tree = pooled_groups(tasks, prior.basis)
         if data.n_rows <= FEW_ROWS and "target_accept" not in (sampler or {}):
             settings = replace(settings, target_accept=ACCEPT_OF_FEW_ROWS)
-        sample_into(tree, prior, data, settings, seeds)
-        known, of_scores = (
-            FitAttributes.of_tasks(tasks, sampler=settings),
-            Stage.SCORES.seeds(seeds),
-        )
+        drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
+        tree.update(drawn.children)
+        attributes, stop = FitAttributes.of_tasks(tasks, sampler=settings), ""
+        of_scores = self.evidence, self.tail_prior, Stage.SCORES.seeds(seeds)
         try:
-            attributes = add_scores(tree, known, tasks, self.evidence, self.tail_prior, of_scores)
+            attributes = add_scores(tree, attributes, tasks, *of_scores)
         except KeyboardInterrupt:
             stop = "the fit of the tails of scores was interrupted, so only ranks are used"
-            self._keep(tree, replace(known, evidence="ranks", notes=(stop,)), tasks, seeds)
-            raise Interrupted(stop, self) from None
-        self._keep(tree, attributes, tasks, seeds)
+            notes = (*attributes.notes, stop)
+            attributes = replace(attributes, evidence="ranks", notes=notes)
+        self._keep(tree, attributes, tasks, seeds, stop)
         self._fit_relevant(chosen, settings)
         return self
 

@@ -72,7 +72,7 @@ class FitAttributes:
     negated: bool = False  # whether scores are negated distances
     several_relevant: bool = False  # whether queries have several relevant documents
     # The model
-    estimator: str = ""  # its class
+    estimator: str = ""  # its class, with the module
     parameters: dict[str, Any] = field(default_factory=dict)  # but for arrays
     sampler: SamplerSettings | None = None  # None for draws that were made without a sampler
     random_seed: Any = None  # entropy of the seed

@@ -28,12 +28,7 @@ from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
 
-# Modules of the classes that `load` makes, which are imported when a file needs one.
-_MODULES = {
-    "BayesianExtrapolator": "classex_bayes.bayes.extrapolator",
-    "BayesianRisk": "classex_bayes.risk.bayesian_risk",
-    "OpenSetExtrapolator": "classex_bayes.open_set.open_set",
-}
+_PACKAGE = "classex_bayes."  # files name a class by its module, and `load` imports no other
 
 
 def checked_tasks(task: Any) -> tuple[SourceTask, ...]:
@@ -74,16 +69,17 @@ class FittedModel(Parameters, ABC):
         attributes: FitAttributes,
         tasks: tuple[SourceTask, ...],
         seeds: np.random.SeedSequence,
+        interruption: str = "",
     ) -> Self:
         """End a fit: keep its draws, then warn of problems, or raise `Interrupted`.
 
         `idata` has the groups of the draws and of the data. `attributes` has the facts on the data
         and the evidence, the settings of the sampler if there was one, and perhaps notes for the
-        readers of predictions.
+        readers of predictions. `interruption` says what was interrupted, if not the sampler.
         """
         idata.attrs = replace(
             attributes,
-            estimator=type(self).__name__,
+            estimator=f"{type(self).__module__}.{type(self).__name__}",
             parameters={n: v for n, v in self.get_params().items() if n not in self._arrays},
             random_seed=np.asarray(seeds.entropy, dtype=object).tolist(),
             random_seed_spawn_key=seeds.spawn_key,
@@ -92,8 +88,9 @@ class FittedModel(Parameters, ABC):
         self._hold(idata, tasks)
         self._add_predictions()
         if self._interrupted:
-            message = f"the sampler was interrupted after {self._interrupted}"
-            raise Interrupted(f"{message}, which the model keeps", self)
+            interruption = f"the sampler was interrupted after {self._interrupted}"
+        if interruption:
+            raise Interrupted(f"{interruption}; the model keeps the draws", self)
         warn_of_problems(self.diagnosis_)
         for fault in self.faults_:
             warn(fault, DataWarning)
@@ -321,11 +318,8 @@ class FittedModel(Parameters, ABC):
     @property
     def _interrupted(self) -> str:
         """Number of draws and requested number if the sampler was interrupted; else empty."""
-        sizes, settings = self.idata["posterior"].sizes, self.attributes_.sampler
-        drawn = sizes["chain"], sizes["draw"]
-        if settings is None or drawn == (settings.chains, settings.draws):
-            return ""
-        return f"{drawn[0]} x {drawn[1]} of {settings.chains} x {settings.draws} draws"
+        settings = self.attributes_.sampler
+        return "" if settings is None else settings.shortfall(self.idata)
 
     def _drawn(self) -> str:
         """Number of draws, and the requested number if the sampler was interrupted."""
@@ -421,23 +415,22 @@ def load(
     True
     """
     tree = read_tree(file_path(path, "path"))
-    name = tree.attrs.get("estimator")
-    if estimator is None:
-        if name not in _MODULES:
-            raise DataError(
-                f"path: {path} holds a model of the class {name}, which is not one of "
-                f"{', '.join(_MODULES)}; pass your own class, as in load(path, estimator={name})"
-            )
-        estimator = getattr(import_module(_MODULES[name]), name)
-    elif not (isinstance(estimator, type) and issubclass(estimator, FittedModel)):
-        raise DataError(f"estimator: expected a class of models, found {estimator!r}")
-    elif estimator.__name__ != name:
+    module, _, name = tree.attrs.get("estimator", "").rpartition(".")
+    if estimator is None and not module.startswith(_PACKAGE):
         raise DataError(
-            f"estimator: found {estimator.__name__}, but {path} holds a model of the class {name}"
+            f"path: {path} holds a model of the class {name!r}, which is not of this package; pass "
+            f"your own class, as in load(path, estimator={name})"
         )
     try:
-        return estimator.from_idata(tree, prior)
-    except (KeyError, TypeError) as error:
+        kind = getattr(import_module(module), name) if estimator is None else estimator
+        if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
+            raise DataError(f"estimator: expected a class of models, found {kind!r}")
+        if kind.__name__ != name:
+            raise DataError(
+                f"estimator: found {kind.__name__}, but {path} holds a model of the class {name}"
+            )
+        return kind.from_idata(tree, prior)
+    except (ImportError, AttributeError, KeyError, TypeError) as error:
         raise DataError(
             f"path: {path} is a file of another version, or of a prior whose class has changed "
             f"({error!r}); fit again"

@@ -63,6 +63,13 @@ class SamplerSettings:
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
+    def shortfall(self, drawn: xr.DataTree) -> str:
+        """Size of draws and the requested size if the sampler was interrupted; else empty."""
+        sizes = drawn["posterior"].sizes
+        if (sizes["chain"], sizes["draw"]) == (self.chains, self.draws):
+            return ""
+        return f"{sizes['chain']} x {sizes['draw']} of {self.chains} x {self.draws} draws"
+
 
 def sample_posterior(
     prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
@@ -70,9 +77,9 @@ def sample_posterior(
     """Posterior draws: a tree with the groups posterior, mixture (the weights) and sample_stats.
 
     nutpie compiles the model once per machine for priors of this package, and once per process and
-    shape of the data for other priors. Other samplers compile it at every fit. If the keyboard
-    interrupts them, samplers return the draws so far. Then `Interrupted` is raised, whose `partial`
-    is a tree of these, or None if there are too few.
+    shape of the data for other priors. Other samplers compile it at every fit. Samplers return the
+    draws so far if the keyboard interrupts them. Then the tree has the chains of one length that
+    keep most of these (`SamplerSettings.shortfall`). Too few draws raise `Interrupted`.
     """
     sample = sample_by_nutpie if settings.nuts_sampler == "nutpie" else _sample_by_pymc
     tree = sample(prior, data, settings, seed)
@@ -82,13 +89,14 @@ def sample_posterior(
     groups["sample_stats"] = tree["sample_stats"].to_dataset()
     # Interrupted samplers return fewer chains, or pad the shorter ones with NaN.
     lengths = posterior["weights"].notnull().all("knot").sum("draw").values
-    if lengths.size == settings.chains and np.all(lengths == settings.draws):
-        return xr.DataTree.from_dict(groups)
-    chains, n_draws = _longest(lengths)
-    if n_draws < FEWEST_DRAWS:
-        raise Interrupted("the sampler was interrupted before its first draws")
-    kept = {name: group.isel(chain=chains, draw=slice(n_draws)) for name, group in groups.items()}
-    raise Interrupted("the sampler was interrupted", xr.DataTree.from_dict(kept))
+    if lengths.size < settings.chains or np.any(lengths < settings.draws):
+        chains, n_draws = _longest(lengths)
+        if n_draws < FEWEST_DRAWS:
+            raise Interrupted("the sampler was interrupted before its first draws")
+        groups = {
+            name: group.isel(chain=chains, draw=slice(n_draws)) for name, group in groups.items()
+        }
+    return xr.DataTree.from_dict(groups)
 
 
 def _longest(lengths: IntArray) -> tuple[IntArray, int]:
@@ -98,26 +106,6 @@ def _longest(lengths: IntArray) -> tuple[IntArray, int]:
     n_kept[0] /= 2  # a single chain cannot show whether it converged
     n_chains = int(np.argmax(n_kept)) + 1
     return np.sort(longest_first[:n_chains]), int(lengths[longest_first[n_chains - 1]])
-
-
-def sample_into(
-    tree: xr.DataTree,
-    prior: Prior,
-    data: Likelihood,
-    settings: SamplerSettings,
-    seeds: np.random.SeedSequence,
-) -> None:
-    """Add the groups of posterior draws to those of the data, also if the sampler is interrupted.
-
-    The interruption is raised if there are too few draws.
-    """
-    try:
-        drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
-    except Interrupted as interruption:
-        if interruption.partial is None:
-            raise
-        drawn = interruption.partial
-    tree.update(drawn.children)
 
 
 def sample_by_nutpie(

@@ -172,6 +172,8 @@ def simulated_draws(
     def fit(n_classes: int, counts: FloatArray, number: int) -> _Fit:
         data = BernsteinData(matrix[n_classes], counts, 1.0)
         tree = sample_posterior(PRIOR, data, settings, number)
+        if settings.shortfall(tree):
+            raise KeyboardInterrupt
         laws = tree["mixture"].to_dataset()["weights"].values.reshape(-1, value.size)
         shares = {n: np.log(np.maximum(laws @ m.T, SMALLEST_SHARE)) for n, m in matrix.items()}
         return _Fit(laws, shares[n_classes] @ counts, shares)

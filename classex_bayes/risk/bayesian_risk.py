@@ -23,7 +23,7 @@ from classex_bayes.bayes.model.likelihoods import (
     whitening,
 )
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, checked_prior
-from classex_bayes.bayes.sampling import SamplerSettings, sample_into
+from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.influence import repair_covariance
 from classex_bayes.estimators.base import checked_fit
@@ -286,7 +286,8 @@ class BayesianRisk(FittedModel):
         settings = SamplerSettings.of(sampler, progressbar)
         seeds = seed_sequence(random_seed)
         prior, data, tree = self._prior_and_data(task)
-        sample_into(tree, prior, data, settings, seeds)
+        drawn = sample_posterior(prior, data, settings, int(seeds.generate_state(1)[0]))
+        tree.update(drawn.children)
         attributes = FitAttributes.of_tasks([task], sampler=settings)
         return self._keep(tree, attributes, (task,), seeds)
 

@@ -148,6 +148,8 @@ def _counts(
     """Fit a simulated data set, and count thinned draws below and at the true quantities."""
     with quiet():
         tree = sample_posterior(prior, data, settings, seed)
+    if settings.shortfall(tree):
+        raise KeyboardInterrupt
     posterior = tree["posterior"].to_dataset().assign(weights=tree["mixture"]["weights"])
     step = max(settings.draws * settings.chains // _RANKED_DRAWS, 1)
     flat = posterior.isel(draw=slice(None, None, step)).stack(sample=("chain", "draw"))
