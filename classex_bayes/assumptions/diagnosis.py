@@ -4,13 +4,12 @@ For sound tasks, most of the measured numbers are 0 or far from their limits.
 """
 
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components
 
@@ -18,15 +17,16 @@ from classex_bayes.arguments import seed_sequence, source_task
 from classex_bayes.core.rank_pass import RankBlock, row_groups
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.estimators.moment_bounds import MomentBounds
-from classex_bayes.exceptions import DataError, DataWarning
-from classex_bayes.formatting import by_fields, folded, html_block, html_facts
+from classex_bayes.exceptions import DataWarning
+from classex_bayes.formatting import by_fields
 from classex_bayes.plot_method import PlotMethod
+from classex_bayes.results.check_report import CheckReport
 from classex_bayes.results.draws import interval_name, interval_settings
 from classex_bayes.results.extrapolation import REACHED
 from classex_bayes.task.provenance import CLASSES
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
-from classex_bayes.task.rules import Finding, Rule, sums_to_one
+from classex_bayes.task.rules import Rule, sums_to_one
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray, RandomSeed
 
@@ -47,8 +47,8 @@ class ClassErrors:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class TaskReport:
-    """Checks of a task.
+class TaskReport(CheckReport):
+    """Checks of a task; made by `diagnose`.
 
     Attributes
     ----------
@@ -58,80 +58,11 @@ class TaskReport:
         Title of the report.
     class_errors : ClassErrors or None
         Contribution of each class to the errors; None if scores are unknown.
-
-    Examples
-    --------
-    >>> report = TaskReport((Finding("ties", True, "no pair is tied", 0.0, 0.05),), "3 classes")
-    >>> report
-    3 classes: nothing found
-    ok           ties: no pair is tied
-    >>> report.passed, report["ties"].value
-    (True, 0.0)
     """
 
     plot = PlotMethod("plot_diagnosis")
 
-    checks: tuple[Finding, ...]
-    title: str
     class_errors: ClassErrors | None = None
-
-    @property
-    def passed(self) -> bool:
-        """Whether no check failed. Checks that could not be made count as passed."""
-        return not self.warnings
-
-    @property
-    def warnings(self) -> tuple[Finding, ...]:
-        """The checks that failed."""
-        return tuple(check for check in self.checks if check.passed is False)
-
-    @property
-    def table(self) -> pd.DataFrame:
-        """All checks: index "check", columns "passed", "value", "limit" and "sentence"."""
-        columns = {
-            name: [getattr(check, name) for check in self.checks]
-            for name in ("passed", "value", "limit", "sentence")
-        }
-        index = pd.Index([check.name for check in self.checks], name="check")
-        return pd.DataFrame(columns, index=index).astype({"passed": object})
-
-    def __getitem__(self, name: str) -> Finding:
-        """Check of the given name; raises `DataError` if there is none."""
-        for check in self.checks:
-            if check.name == name:
-                return check
-        some = ", ".join(repr(check.name) for check in self.checks[:3])
-        raise DataError(f"name: found {name!r}, expected one of {some}, ... in table.index")
-
-    def __iter__(self) -> Iterator[Finding]:
-        """Walk through the checks."""
-        return iter(self.checks)
-
-    @property
-    def verdict(self) -> str:
-        """Number of warnings and of notes: "nothing found, 1 note"."""
-        n_warnings, n_notes = len(self.warnings), sum(check.is_note for check in self.checks)
-        verdict = "nothing found"
-        if n_warnings:
-            verdict = f"{n_warnings} warning{'s' if n_warnings > 1 else ''}"
-        elif not any(check.passed for check in self.checks):
-            verdict = "no check could be made"
-        return verdict + (f", {n_notes} note{'s' if n_notes > 1 else ''}" if n_notes else "")
-
-    @property
-    def _header(self) -> str:
-        return f"{self.title}: {self.verdict}"
-
-    def __repr__(self) -> str:
-        """Header, one line a check, and the names of those that could not be made."""
-        made = [repr(check) for check in self.checks if check.passed is not None]
-        unmade = ", ".join(check.name for check in self.checks if check.passed is None)
-        lines = [self._header, *made, *[folded(f"not checked: {unmade}")] * bool(unmade)]
-        return "\n".join(lines)
-
-    def _repr_html_(self) -> str:
-        facts = {check.name: check.verdict for check in self.checks}
-        return html_block(self._header, html_facts(facts))
 
 
 def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:

@@ -53,6 +53,7 @@ from classex_bayes.core.metrics import Metric
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, RandomSeed
 
@@ -198,9 +199,9 @@ class BayesianExtrapolator(LawModel):
         Warns
         -----
         DataWarning
-            The data are probably faulty (`SourceTask.warnings`), the model contradicts the
-            accuracy on the source classes (`contradiction_`), or the scores do not predict the
-            ranks among held-out classes (`classex_bayes.posterior_checks`).
+            The data are probably faulty (`SourceTask.warnings`), or the fit fails a check
+            (`checks_`): the model contradicts the accuracy on the source classes, or the scores do
+            not predict the ranks among held-out classes.
         ConvergenceWarning
             r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.
@@ -320,10 +321,9 @@ class BayesianExtrapolator(LawModel):
         return tail_report(self.idata, self.attributes_.rng(Stage.TAIL_CHECKS))
 
     @property
-    def faults_(self) -> tuple[str, ...]:
-        """Reasons not to rely on the fit, of which the tails of the scores may be one."""
-        unusual = () if self.tails_ is None or self.tails_.passed else (self.tails_.fault,)
-        return (*super().faults_, *unusual)
+    def checks_(self) -> tuple[Finding, ...]:
+        """Findings of the checks that every fit makes, with that of the tails of the scores."""
+        return (*super().checks_, *([] if self.tails_ is None else [self.tails_.finding]))
 
     @cached_property
     def log_prior_(self) -> xr.Dataset:

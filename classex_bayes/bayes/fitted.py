@@ -25,6 +25,7 @@ from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.task_statistics import notes_of
 
@@ -92,8 +93,8 @@ class FittedModel(Parameters, ABC):
         if interruption:
             raise Interrupted(f"{interruption}; the model keeps the draws", self)
         warn_of_problems(self.diagnosis_)
-        for fault in self.faults_:
-            warn(fault, DataWarning)
+        for sentence in self.warnings_:
+            warn(sentence, DataWarning)
         return self
 
     def _hold(self, idata: xr.DataTree, tasks: tuple[SourceTask, ...]) -> None:
@@ -232,15 +233,15 @@ class FittedModel(Parameters, ABC):
         return diagnosis_of(self.idata, self.attributes_.pareto_k, self._without_weights)
 
     @property
-    def contradiction_(self) -> str:
-        """Sentence if the model contradicts the measurements on its pilot; else empty."""
-        return ""
+    def checks_(self) -> tuple[Finding, ...]:
+        """Findings of the checks that every fit makes, and of an extrapolation within the pilot."""
+        within = self.attributes_.pilot_extrapolation
+        return () if within is None else (within.finding,)
 
     @property
-    def faults_(self) -> tuple[str, ...]:
-        """Sentences on checks that the fit fails, because of which it is not reliable."""
-        within = self.attributes_.pilot_extrapolation
-        return tuple(filter(None, (self.contradiction_, "" if within is None else within.fault)))
+    def warnings_(self) -> tuple[str, ...]:
+        """Sentences that say why the fit is not reliable. `fit` warns of each."""
+        return tuple(check.sentence for check in self.checks_ if check.passed is False)
 
     def keep_extrapolation(self, result: PilotExtrapolation) -> None:
         """Keep the result of an extrapolation within the pilot, for predictions and files.
@@ -261,7 +262,7 @@ class FittedModel(Parameters, ABC):
             f"the likelihood of {known.n_test:,} instances counts as that of {known.counted:,} "
             "independent ones, because no mixture fits a real population more closely",
         ) * (known.sampler is not None and known.n_effective > LARGEST_SAMPLE)
-        return (*known.notes, *stopped, *counted, *self.diagnosis_.notes, *self.faults_)
+        return (*known.notes, *stopped, *counted, *self.diagnosis_.notes, *self.warnings_)
 
     def summary(self, ci_prob: float | None = None, ci_kind: str | None = None) -> pd.DataFrame:
         """Table of the parameters and, first, of predictions at 1, 10 and 100 times k1.

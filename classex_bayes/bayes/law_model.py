@@ -13,7 +13,7 @@ from classex_bayes.arguments import (
     truth_value,
     whole_number,
 )
-from classex_bayes.bayes.checks.fit_checks import FitGap, contradiction_of
+from classex_bayes.bayes.checks.fit_checks import FitGap, pilot_accuracy
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
@@ -55,6 +55,7 @@ from classex_bayes.results.extrapolation import (
     checked_level,
 )
 from classex_bayes.task.provenance import NOUNS
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
@@ -189,16 +190,20 @@ class LawModel(FittedModel):
         return None
 
     @cached_property
-    def contradiction_(self) -> str:
-        """Sentence if the law gives another accuracy on up to k1 classes than was measured."""
-        return contradiction_of(self.law_, self.idata)
+    def _pilot_accuracy(self) -> Finding:
+        return pilot_accuracy(self.law_, self.idata)
+
+    @property
+    def checks_(self) -> tuple[Finding, ...]:
+        """Findings of the checks that every fit makes: that of the accuracy of the pilot first."""
+        return (self._pilot_accuracy, *super().checks_)
 
     @property
     def notes_(self) -> tuple[str, ...]:
         """Notes on the data, the draws and the basis of the law, for readers of predictions."""
         notes, known = list(super().notes_), self.attributes_
-        if self.fit_gap_ is not None:
-            notes += self.fit_gap_.notes
+        if self.fit_gap_ is not None and not (best_law := self.fit_gap_.finding).passed:
+            notes.append(best_law.sentence)
         if known.competitors_unseen:
             nouns = NOUNS[known.ranked]
             notes.append(

@@ -51,10 +51,10 @@ _MEANINGS = {
     ExitCode.NOT_WRITTEN: "a file could not be written; the results are on standard output",
     ExitCode.USAGE: "a wrong option, a missing file or a package that is not installed",
     ExitCode.NOT_CONVERGED: "the fit did not converge (take more --draws, or for weights "
-    "--evidence ranks), or the model contradicts its pilot",
+    "--evidence ranks)",
     ExitCode.BAD_DATA: "the data cannot be used; the message says where and why",
-    ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), the scores mislead, "
-    "or a requirement is not met: --require or --strict",
+    ExitCode.NOT_MET: "the data are probably faulty (diagnose: with --strict), the model "
+    "contradicts its pilot, the scores mislead, or a requirement is not met: --require or --strict",
     ExitCode.INTERRUPTED: "interrupted; finished work is kept",
     ExitCode.READER_GONE: "the reader of standard output ended first, such as head",
 }
@@ -194,8 +194,7 @@ class Terminal:
             raise Interrupted(f"{self.interruption}; the finished part is above")
         if self.failures:
             raise typer.Exit(ExitCode.NOT_WRITTEN)
-        # The notes name them.
-        if any(model.diagnosis_.problems or model.contradiction_ for model in models):
+        if any(model.diagnosis_.problems for model in models):  # the notes name them
             raise typer.Exit(ExitCode.NOT_CONVERGED)
         if not is_met or any(faults_of(model) for model in models):
             raise typer.Exit(ExitCode.NOT_MET)

@@ -14,10 +14,12 @@ from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, named_estimators
 from classex_bayes.evaluate.trials import SAMPLER, Trial, run_trials
 from classex_bayes.exceptions import DataError, DataWarning, warn
-from classex_bayes.formatting import Display, Shown, by_reason
+from classex_bayes.formatting import by_reason
 from classex_bayes.plot_method import PlotMethod
+from classex_bayes.results.check_report import CheckReport
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -88,19 +90,21 @@ class _Parts:
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class ExtrapolationCheck(Shown):
+class ExtrapolationCheck(CheckReport):
     """Extrapolations from parts of a pilot to all its classes; made by `extrapolation_check`.
 
     Attributes
     ----------
+    checks : tuple of Finding
+        Result of each estimator, by its name. Estimators that could not be checked have the reason.
+    title : str
+        Title of the report.
     results : dict from str to PilotExtrapolation
         Result of each estimator by its name.
     curves : DataFrame
         Mean prediction of the parts, indexed by (estimator, k), k from the size of a part to all
         classes of the pilot: "predicted", mean limits "lower" and "upper" (missing for point
         estimates), and "measured".
-    left_out : dict from str to str
-        Reasons why estimators could not be checked.
     ci_prob : float
         Level of the limits, and of the intervals whose coverage is reported.
     """
@@ -109,7 +113,6 @@ class ExtrapolationCheck(Shown):
 
     results: Mapping[str, PilotExtrapolation]
     curves: pd.DataFrame
-    left_out: Mapping[str, str]
     ci_prob: float
 
     @property
@@ -118,23 +121,6 @@ class ExtrapolationCheck(Shown):
         rows = [[getattr(result, name) for name in _COLUMNS] for result in self.results.values()]
         index = pd.Index(self.results, name="estimator")
         return pd.DataFrame(rows, index, _COLUMNS).astype({"coverage": float})
-
-    @property
-    def passed(self) -> bool:
-        """Whether every estimator passed."""
-        return all(result.passed for result in self.results.values())
-
-    @property
-    def sentences(self) -> tuple[str, ...]:
-        """The result of each estimator in words, and estimators that were left out."""
-        found = (f"{name}: {result.sentence}" for name, result in self.results.items())
-        return *found, *(f"left out: {sentence}" for sentence in by_reason(self.left_out))
-
-    def _display(self) -> Display:
-        failed = ", ".join(name for name, result in self.results.items() if not result.passed)
-        header = f"Extrapolation within the pilot: {f'fails: {failed}' if failed else 'passed'}"
-        shown = self.table.drop(columns=["n_source", "k", "passed"])
-        return Display(header, shown, self.sentences, decimals=3)
 
 
 def extrapolation_check(
@@ -247,9 +233,12 @@ def extrapolation_check(
         model = named[name]
         if isinstance(model, FittedModel) and model.is_fitted_to(task):
             model.keep_extrapolation(result)
-            if result.fault:
-                warn(result.fault, DataWarning)
-    return ExtrapolationCheck(results, pd.concat(curves, names=["estimator"]), left_out, level)
+            if not result.passed:
+                warn(result.finding.sentence, DataWarning)
+    checks = [replace(result.finding, name=name) for name, result in results.items()]
+    checks += [Finding(name, None, reason, is_note=True) for name, reason in left_out.items()]
+    title, curve = "Extrapolation within the pilot", pd.concat(curves, names=["estimator"])
+    return ExtrapolationCheck(tuple(checks), title, results, curve, level)
 
 
 def _compared(

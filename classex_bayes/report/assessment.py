@@ -128,7 +128,7 @@ def assess(
     """
     checks = diagnose(task, random_seed=model.attributes_.seeds)
     replicates = posterior_checks(model, task)
-    caveats = []
+    caveats: list[Caveat] = []
     farthest, k1 = int(prediction.k.max()), prediction.n_classes
     if farthest > FARTHEST_FACTOR * k1:
         sentence = (
@@ -142,15 +142,13 @@ def assess(
             caveats.append(Caveat("data", sentence, "data-checks", check.passed is False))
     for fitted in (model, *others):
         caveats += faults_of_fit(fitted)
-    # Extrapolation and tails are faults of the fit already.
-    of_fit = "extrapolation", "tails"
-    unusual = [name for name in replicates.unusual if not name.startswith(of_fit)]
-    if unusual:
+    unlike = [check.name for check in replicates.warnings if check not in model.checks_]
+    if unlike:
         sentence = (
-            f"The model does not reproduce the pilot in {len(unusual)} of "
-            f"{len(replicates.table)} respects"
+            f"The model does not reproduce the pilot in {len(unlike)} of {len(replicates.checks)} "
+            "respects"
         )
-        caveats.append(Caveat("model", sentence, "model-checks", True, ", ".join(unusual)))
+        caveats.append(Caveat("model", sentence, "model-checks", True, ", ".join(unlike)))
     caveats.sort(key=lambda caveat: not caveat.is_fault)
     driver = _driver(model, prediction, ci_prob, sensitive)
     return Assessment(checks, replicates, within, driver, tuple(caveats))
@@ -158,7 +156,7 @@ def assess(
 
 def faults_of_fit(model: FittedModel) -> list[Caveat]:
     """Faults of a fit: checks that it fails, and draws that did not converge."""
-    faults = [Caveat("model", capitalized(f), "model-checks", True) for f in model.faults_]
+    faults = [Caveat("model", capitalized(s), "model-checks", True) for s in model.warnings_]
     if problems := "; ".join(model.diagnosis_.problems):
         sentence = f"Other draws might give another answer; {model.diagnosis_.remedy}"
         faults.append(Caveat("draws", sentence, "convergence", is_fault=True, details=problems))

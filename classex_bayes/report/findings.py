@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from classex_bayes.arguments import class_counts
-from classex_bayes.bayes.checks.posterior_checks import classes_at_random
+from classex_bayes.bayes.checks.class_ranks import class_ranks
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
@@ -96,8 +96,12 @@ class Findings:
 
     @cached_property
     def classes_at_random(self) -> str | None:
-        """Note on classes that seem to be answered at random."""
-        return classes_at_random(self.model, self.task)
+        """Sentence on classes that seem to be answered at random; None if there are none."""
+        try:
+            found = class_ranks(self.model, self.task).at_random
+        except DataError:
+            return None
+        return None if found.passed else found.sentence
 
     @property
     def excluded(self) -> dict[str, str]:

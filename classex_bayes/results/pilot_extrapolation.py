@@ -2,14 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.special import stdtr, stdtrit
+from scipy.special import stdtr
 
 from classex_bayes.formatting import percent
-from classex_bayes.typing import FloatArray
+from classex_bayes.task.rules import Finding
 
 _LEVEL, _SMALLEST_ERROR = 0.05, 0.02
-_N_QUANTILES = 1000
 _SMALLEST_SD = 1e-9  # of parts that are all alike
 
 
@@ -48,34 +46,25 @@ class PilotExtrapolation:
         return 2 * float(stdtr(self.n_parts - 1, -abs(self.error) / max(self.sd, _SMALLEST_SD)))
 
     @property
-    def quantiles(self) -> FloatArray:
-        """Evenly spaced quantiles of the accuracy if the estimator is right, with the same law."""
-        levels = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
-        values = self.predicted + self.sd * stdtrit(self.n_parts - 1, levels)
-        return np.clip(values, 0.0, 1.0)
-
-    @property
     def passed(self) -> bool:
         """Whether chance explains the error (p-value of at least 0.05), or it is within 0.02."""
         return self.p_value >= _LEVEL or abs(self.error) <= _SMALLEST_ERROR
 
     @property
-    def sentence(self) -> str:
-        """The result in words."""
+    def finding(self) -> Finding:
+        """The result as a check of the estimator. The value is the p-value."""
         predicted, measured = (percent(x, 1) for x in (self.predicted, self.measured))
-        return (
+        sentence = (
             f"from {self.n_source:,} of the classes {predicted} were predicted on all {self.k:,}, "
             f"and {measured} were measured (mean of {self.n_parts} disjoint parts; standard "
             f"deviation {100 * self.sd:.1f} points, p-value {self.p_value:.3f})"
         )
-
-    @property
-    def fault(self) -> str:
-        """Sentence for readers of predictions if the check failed; else empty."""
-        if self.passed:
-            return ""
-        side = "high" if self.error > 0 else "low"
-        return (
-            f"the extrapolation within the pilot is too {side}: {self.sentence}. Predictions far "
-            "beyond the pilot are not reliable"
-        )
+        if self.coverage is not None:
+            sentence += f"; {percent(self.coverage)} of the intervals contain it"
+        if not self.passed:
+            sentence = (
+                f"the extrapolation within the pilot is too {'high' if self.error > 0 else 'low'}: "
+                f"{sentence}. Predictions far beyond the pilot are not reliable"
+            )
+        name = "extrapolation within the pilot"
+        return Finding(name, self.passed, sentence, self.p_value, _LEVEL)

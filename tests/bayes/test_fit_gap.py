@@ -91,7 +91,8 @@ def test_a_posterior_that_reaches_the_data():
         SourceTask.from_embeddings(*sample), random_seed=1, **FEW
     )
     assert not is_noted(model)
-    assert posterior_checks(model).table.loc["fit: nats below the best law", "p_value"] > 0.01
+    check = posterior_checks(model)["best law"]
+    assert check.passed and check.value == model.fit_gap_.p_value >= check.limit == 0.01
 
 
 @pytest.mark.filterwarnings("ignore:the model contradicts")
@@ -99,7 +100,7 @@ def test_a_posterior_that_misses_the_data_says_so(tmp_path):
     law = FavorabilityLaw((1.0, 4.0), (0.4, 0.4))
     model = BayesianExtrapolator(FAMILY).fit(task_of(law), random_seed=1, **FEW)
     first = model.predict(1000)
-    assert is_noted(model) and not posterior_checks(model).passed
+    assert is_noted(model) and not posterior_checks(model)["best law"].passed
     assert is_noted(load(save(model, tmp_path / "model.nc")))
     # Notes are those of the fit that predicted.
     model.fit(task_of(zoo()["normal"]), random_seed=1, **FEW)
@@ -110,4 +111,4 @@ def test_a_posterior_that_misses_the_data_says_so(tmp_path):
 def test_accuracies_alone_have_no_bound():
     task = SourceTask.from_accuracies([2, 10, 50], [0.98, 0.9, 0.8], n_test=200, n_classes=50)
     model = BayesianExtrapolator().fit(task, random_seed=1, **FEW)
-    assert not posterior_checks(model).table.index.str.startswith("fit").any()
+    assert "best law" not in posterior_checks(model).table.index

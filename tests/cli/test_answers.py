@@ -206,7 +206,7 @@ def test_classes_that_look_broken_are_named(run, python, tmp_path, strict):
     assert code in ANSWERED and f"note: {note}" in err
     assert " 40, " in note
     model = python(cb.SourceTask.from_scores(matrix, y))
-    assert cb.posterior_checks(model).notes[0] == note
+    assert cb.posterior_checks(model)["classes: answered at random"].sentence == note
 
 
 def test_missing_and_infinite_answers_are_null(run, embeddings, tmp_path, strict):

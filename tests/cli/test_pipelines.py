@@ -16,6 +16,7 @@ import classex_bayes as cb
 from classex_bayes import cli
 from classex_bayes.bayes import sampling
 from classex_bayes.evaluate import extrapolation_check
+from classex_bayes.task import Finding
 
 FIT = ["--draws", "150", "--chains", "2"]
 CONVERGED = ["--draws", "500", "--chains", "4"]
@@ -271,10 +272,11 @@ def test_classifiers_with_faulty_data_have_an_exit_code(run, two):
 
 @pytest.mark.nightly
 def test_a_contradicted_pilot_has_an_exit_code(run, two, monkeypatch):
-    monkeypatch.setattr(cb.BayesianExtrapolator, "contradiction_", "the model contradicts it")
+    failed = Finding("accuracy of the pilot", False, "the model contradicts it")
+    monkeypatch.setattr(cb.BayesianExtrapolator, "checks_", (failed,))
     for verb in ("extrapolate", "report"):
         options = [verb, "s.npz", "--k", "60", *CONVERGED, "--quiet", *QUICK.get(verb, [])]
-        assert run(*options)[0] == 3
+        assert run(*options)[0] == 5
 
 
 @pytest.mark.nightly

@@ -181,9 +181,8 @@ def test_the_default_passes_numpy_if_in_memory_right(fitted):
     found = cb.extrapolation_check(fitted, **SETTINGS, n_parts=4)
     result = found.results["BayesianExtrapolator"]
     assert found.passed and abs(result.error) < 0.06 and result.coverage >= 0.5
-    name = "extrapolation: 50 to 200 classes"
-    row = cb.posterior_checks(fitted).table.loc[name]
-    assert row["observed"] == result.measured and not row["unusual"]
+    assert cb.posterior_checks(fitted)["extrapolation within the pilot"] == result.finding
+    assert result.finding.passed and result.finding.value == result.p_value
     assert not any("within the pilot" in note for note in fitted.predict(1000).notes)
 
 
@@ -193,13 +192,14 @@ def test_a_model_remembers_that_it_failed(failing, twins, tmp_path):
     loaded = cb.load(cb.save(model, tmp_path / "twins.nc"))
     for one in (model, loaded):
         assert any("within the pilot is too high" in note for note in one.predict(500).notes)
-    assert any("extrapolation" in name for name in cb.posterior_checks(model).unusual)
-    assert any("extrapolation" in name for name in cb.posterior_checks(loaded, twins).unusual)
+    assert not cb.posterior_checks(model)["extrapolation within the pilot"].passed
+    assert not cb.posterior_checks(loaded, twins)["extrapolation within the pilot"].passed
 
 
 def test_an_estimator_that_cannot_be_checked_is_left_out():
     found = cb.extrapolation_check([cb.KDE("ucv"), Oracle()], pilot_of(1), **SETTINGS)
-    assert list(found.left_out) == ["KDE(ucv)"] and list(found.results) == ["Oracle"]
+    assert [check.name for check in found if check.passed is None] == ["KDE(ucv)"]
+    assert list(found.results) == ["Oracle"] and "note         KDE(ucv): " in repr(found)
 
 
 def test_groups_and_untested_classes_are_dealt_evenly(twins):

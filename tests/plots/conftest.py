@@ -61,7 +61,7 @@ def results(fitted, pilot, prediction, point, open_set):
         "sensitivity": cb.sensitivity(fitted, K),
         "report": cb.diagnose(few, random_seed=1),
         "within": cb.extrapolation_check(cb.ClassExReg(0.5), pilot.task, progressbar=False),
-        "tails": cb.posterior_checks(informed).tails,
+        "tails": informed.tails_,
         "open set": open_set,
         "checks": cb.posterior_checks(fitted),
         "comparison": cb.compare([cb.ClassExReg(0.5)], pilot.task, K),

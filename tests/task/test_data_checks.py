@@ -81,7 +81,7 @@ def test_pooled_tasks_tell_every_doubt_once(reversed_task):
         model = cb.BayesianExtrapolator().fit([other, reversed_task], **FEW)
     said = [str(warning.message) for warning in caught if warning.category is DataWarning]
     assert len(said) == 2 and sum(WRONG_SIGN in sentence for sentence in said) == 1
-    assert model.contradiction_ in said  # the tasks are not tests of one classifier
+    assert model.checks_[0].sentence in said  # the tasks are not tests of one classifier
     assert sum(WRONG_SIGN in note for note in model.predict(100).notes) == 1
 
 

@@ -19,6 +19,7 @@ from classex_bayes.bayes.idata import task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray
 
@@ -35,7 +36,7 @@ _N_FRACTIONS, _LARGEST_FRACTION = 5, 0.5
 _KEPT = 0.02
 _UNUSUAL = 0.05
 _TINY, _SMALLEST_SHARE = 1e-300, 1e-12
-_MOST_CLASSES, _N_REPLICATES = 10_000, 500
+_MOST_CLASSES, _N_REPLICATES, _MOST_NAMES = 10_000, 500, 10
 
 
 class ClassPosterior(NamedTuple):
@@ -44,16 +45,6 @@ class ClassPosterior(NamedTuple):
     rho: FloatArray  # of the values `RHO`
     at_random: FloatArray  # (n_tested,): that the class answers at random
     none_at_random: float  # that no class does
-
-    @property
-    def is_unusual(self) -> bool:
-        """Whether some classes very probably answer at random.
-
-        If sound classes follow the model, posterior odds of some to none are at most 1 on average
-        over sound tasks. So this holds for at most one in 19 of them. Effects of classes with
-        heavier tails raise more false alarms if classes have many instances.
-        """
-        return self.none_at_random < _UNUSUAL
 
 
 @dataclass(frozen=True)
@@ -115,6 +106,30 @@ class ClassRanks:
             np.tensordot(posterior, probability)[kind],
             float(np.exp(logsumexp(log_none) - total)),
         )
+
+    @property
+    def at_random(self) -> Finding:
+        """Whether no class seems to answer at random: its probability is at least 0.05.
+
+        If sound classes follow the model, posterior odds of some to none are at most 1 on average
+        over sound tasks. So at most one in 19 of them fails. Effects of classes with heavier tails
+        raise more false alarms if classes have many instances.
+        """
+        chance, none = self.posterior.at_random, self.posterior.none_at_random
+        sentence = (
+            f"none of {chance.size} classes stands out as if answered at random (probability "
+            f"{none:.3f} that none is)"
+        )
+        if none < _UNUSUAL:
+            n_random = max(round(float(chance.sum())), 1)
+            order = np.argsort(-chance, kind="stable")[: min(n_random, _MOST_NAMES)]
+            names = ", ".join(str(self.names[j]) for j in order)
+            more = f" and {n_random - _MOST_NAMES} more" if n_random > _MOST_NAMES else ""
+            sentence = (
+                f"{n_random} of {chance.size} classes {'stands' if n_random == 1 else 'stand'} out "
+                f"as if answered at random: {names}{more}; look at their labels and templates"
+            )
+        return Finding("classes: answered at random", none >= _UNUSUAL, sentence, none, _UNUSUAL)
 
     def replicates(self, rng: np.random.Generator) -> FloatArray:
         """Accuracies (n_draws, n_tested) of replicated classes, from 500 draws of the law."""

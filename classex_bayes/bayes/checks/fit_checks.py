@@ -8,6 +8,7 @@ import xarray as xr
 from classex_bayes.bayes.model.likelihoods import SMALLEST_SHARE, BernsteinData
 from classex_bayes.core.law import MixtureLaw
 from classex_bayes.core.mixture_weights import likeliest_weights
+from classex_bayes.task.rules import Finding
 from classex_bayes.typing import FloatArray
 
 # The law contradicts its pilot beyond both: posterior standard deviations, and a difference.
@@ -47,11 +48,6 @@ class FitGap:
         """Share of replicates whose gap is at least that of the data at the same draw."""
         return float(np.mean(self.replicated >= self.observed))
 
-    @property
-    def unusual(self) -> bool:
-        """Whether the gap is larger than chance explains: the p-value is below 0.01."""
-        return self.p_value < _UNUSUAL
-
     def __repr__(self) -> str:
         """Mean gap, gap of the best draw, mean gap of replicates, and p-value."""
         return (
@@ -60,15 +56,17 @@ class FitGap:
         )
 
     @property
-    def notes(self) -> tuple[str, ...]:
-        """A note for readers of predictions, if the gap is unusual."""
-        if not self.unusual:
-            return ()
-        return (
-            f"The posterior misses the shape of the data: it lies {self!r}. Either the prior "
-            "excludes the law that fits, or the chains did not reach it. Try a more flexible "
-            "prior: MixturePrior(deviation=3, length=0.4, n_functions=40).",
-        )
+    def finding(self) -> Finding:
+        """Whether chance explains the gap: a p-value of at least 0.01."""
+        passed = self.p_value >= _UNUSUAL
+        sentence = f"the posterior lies {self!r}"
+        if not passed:
+            sentence = (
+                f"the posterior misses the shape of the data: it lies {self!r}. Either the prior "
+                "excludes the law that fits, or the chains did not reach it. Try a more flexible "
+                "prior: MixturePrior(deviation=3, length=0.4, n_functions=40)"
+            )
+        return Finding("best law", passed, sentence, self.p_value, _UNUSUAL)
 
 
 def fit_gap(data: BernsteinData, weights: FloatArray, rng: np.random.Generator) -> FitGap:
@@ -105,15 +103,16 @@ def largest_log_likelihood(data: BernsteinData) -> float:
     return float(information @ np.log(chance @ weights))
 
 
-def contradiction_of(law: MixtureLaw, tree: xr.DataTree) -> str:
-    """Sentence if a law gives another accuracy on up to k1 classes than was measured; else empty.
+def pilot_accuracy(law: MixtureLaw, tree: xr.DataTree) -> Finding:
+    """Whether a law gives the accuracies on up to k1 classes that were measured.
 
-    The difference is above 0.02 and above three posterior standard deviations. If the law is
-    that of several tasks, their sampling errors are added to these.
+    It contradicts them if a difference is above 0.02 and above three posterior standard deviations.
+    If the law is that of several tasks, their sampling errors are added to these.
     """
+    name = "accuracy of the pilot"
     measured = tree["observed_data"].to_dataset()["accuracy"]
     if not measured.size:
-        return ""
+        return Finding(name, None, "needs a known accuracy")
     k, draws = measured["k"].values, law.expected(measured["k"].values)
     mean, sd = draws.mean(axis=(0, 1)), draws.std(axis=(0, 1))
     reason = (
@@ -128,11 +127,13 @@ def contradiction_of(law: MixtureLaw, tree: xr.DataTree) -> str:
         tasks = tree["constant_data"].to_dataset().isel(task=measured["k_task"].values)
         independent = tasks["n_test"].values / tasks["design_effect"].values
         sd = np.sqrt(sd**2 + mean * (1 - mean) / independent)
-    excess = np.abs(measured.values - mean) - np.maximum(_CONFLICT * sd, _SMALLEST_CONFLICT)
-    worst = int(excess.argmax())
-    if excess[worst] <= 0:
-        return ""
-    return (
-        f"the model contradicts its pilot: the accuracy on {k[worst]} of its classes was "
-        f"{measured.values[worst]:.3f}, but the model gives {mean[worst]:.3f}. {reason}"
+    error, limit = np.abs(measured.values - mean), np.maximum(_CONFLICT * sd, _SMALLEST_CONFLICT)
+    worst = int((error - limit).argmax())
+    passed = bool(error[worst] <= limit[worst])
+    sentence = (
+        f"the accuracy on {k[worst]} of its classes was {measured.values[worst]:.3f}, "
+        f"{'and' if passed else 'but'} the model gives {mean[worst]:.3f}"
     )
+    if not passed:
+        sentence = f"the model contradicts its pilot: {sentence}. {reason}"
+    return Finding(name, passed, sentence, float(error[worst]), float(limit[worst]))

@@ -1,24 +1,23 @@
 """Posterior predictive checks: they compare a task with replicates from the model."""
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
 import xarray as xr
 
-from classex_bayes.arguments import probability, source_task
+from classex_bayes.arguments import source_task
 from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
-from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import Display, Shown
 from classex_bayes.plot_method import PlotMethod
+from classex_bayes.results.check_report import CheckReport
 from classex_bayes.results.draws import (
     SAMPLE_DIMS,
     interval_columns,
@@ -26,6 +25,7 @@ from classex_bayes.results.draws import (
     interval_settings,
 )
 from classex_bayes.task.rank_bins import bin_counts
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import FloatArray, IntArray, RandomSeed
 
@@ -34,13 +34,28 @@ _N_K = 6
 _FEWEST_EXPECTED = 5.0
 _GROUPS_PER_DECADE = 2
 _LEVEL = 0.01
-_MOST_NAMES = 10
-_AT_RANDOM = "classes: answered at random"
+_N_WORST = 5
+_NEEDED = (
+    "needs the task, with exact ranks and several instances in some classes: with one instance per "
+    "class, broken classes look like hard instances"
+)
+_ALIKE = (
+    "classes are more alike than chance allows; the instances of a class seem to be of different "
+    "kinds (fonts, cameras), as in a stratified sample"
+)
 Group = Literal["posterior", "prior"]
 
 
 def _two_sided(above: float) -> float:
     return 2 * min(above, 1 - above)
+
+
+def _too_low(above: float) -> float:
+    return min(2 * (1 - above), 1.0)
+
+
+def _too_high(above: float) -> float:
+    return min(2 * above, 1.0)
 
 
 def _upper(above: float) -> float:
@@ -50,57 +65,63 @@ def _upper(above: float) -> float:
 class Discrepancy(NamedTuple):
     """A statistic of the data, at every draw if it depends on the law, and of replicates.
 
-    `tail` returns the p-value from the share of replicates above the data. `passed` is the result
-    of a check that has a level of its own.
+    `tail` returns the p-value from the share of replicates above the data.
     """
 
     observed: float | FloatArray
     replicated: FloatArray
     tail: Callable[[float], float] = _two_sided
-    passed: bool | None = None
+    advice: str = ""  # follows the finding if it is unusual
 
-    def row(self, level: float) -> dict[str, Any]:
-        """Row of the table."""
+    @property
+    def above(self) -> float:
+        """Share of replicates above the observed value; equal values count half."""
         draws, observed = self.replicated, self.observed
-        above = float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
+        return float(np.mean(draws > observed) + np.mean(draws == observed) / 2)
+
+    @property
+    def numbers(self) -> dict[str, float]:
+        """Observed value, and mean and interval of the replicates."""
         settings = interval_settings(None, None)
-        limits = interval_of(xr.DataArray(draws[None], dims=SAMPLE_DIMS), *settings)
-        unusual = self.tail(above) < level if self.passed is None else not self.passed
+        limits = interval_of(xr.DataArray(self.replicated[None], dims=SAMPLE_DIMS), *settings)
         return {
-            "observed": float(np.mean(observed)),
-            "mean": float(draws.mean()),
+            "observed": float(np.mean(self.observed)),
+            "mean": float(self.replicated.mean()),
             **dict(zip(interval_columns(*settings), map(float, limits.values), strict=True)),
-            "p_value": above,
-            "unusual": bool(unusual),
         }
+
+    def finding(self, name: str) -> Finding:
+        """Whether the observed value is among the replicates."""
+        observed, mean, lower, upper = self.numbers.values()
+        p_value = self.tail(self.above)
+        passed = p_value >= _LEVEL
+        sentence = (
+            f"{observed:.3g} in the pilot, replicates {mean:.3g} ({lower:.3g} to {upper:.3g}), "
+            f"p {p_value:.3f}{'' if passed else self.advice}"
+        )
+        return Finding(name, passed, sentence, p_value, _LEVEL)
 
 
 @dataclass(frozen=True, repr=False, eq=False)
-class PredictiveReport(Shown):
-    """Discrepancies between a task and its replicates; made by `posterior_checks`.
+class PredictiveReport(CheckReport):
+    """Checks of a fitted model; made by `posterior_checks`.
 
     Attributes
     ----------
-    table : DataFrame
-        One row for each discrepancy: "observed", "mean" and interval over the replicates, "p_value"
-        (share of replicates above the observed value; equal values count half) and "unusual"
-        (whether the p-value is beyond the level: near 0, or near 1 if values may be too low).
-        Distances and "fit" are unusual only if they are too large: a value below the interval with
-        a p-value near 1 means that the model fits better than usual. For
-        classes answered at random, "observed" is their expected number and "p_value" the
-        probability that there are none. They are unusual below 0.05, and have no replicates.
-    replicated : dict from str to array
-        Draws of every other discrepancy, for plots.
+    checks : tuple of Finding
+        Findings in a fixed order. ``report["ranks: distance"]`` is that of this discrepancy. The
+        value of a discrepancy is a p-value, and it fails if this is below the limit 0.01. Distances
+        fail only if they are too large: a value below the interval with a p-value near 1 means that
+        the model fits better than usual.
     title : str
         Size of the replicates.
-    notes : tuple of str
-        Checks that were left out, with the reason, and the worst classes if they are unusual.
+    discrepancies : dict from str to Discrepancy
+        Observed value and replicates of the checks that compare with these, for plots. `table` has
+        their columns "observed", "mean" and interval over the replicates.
     model : LawModel
         The checked model.
     task : SourceTask or None
         The argument `task` of `posterior_checks`.
-    tails : TailReport or None
-        Details of the check of the tails of scores, if they were used.
 
     Notes
     -----
@@ -113,66 +134,48 @@ class PredictiveReport(Shown):
 
     plot = PlotMethod("plot_ppc")
 
-    table: pd.DataFrame
-    replicated: Mapping[str, FloatArray]
-    title: str
-    notes: tuple[str, ...]
+    discrepancies: Mapping[str, Discrepancy]
     model: LawModel
     task: SourceTask | None = None
-    tails: TailReport | None = None
 
     @property
-    def unusual(self) -> tuple[str, ...]:
-        """Names of the unusual discrepancies."""
-        return tuple(self.table.index[self.table["unusual"]])
-
-    @property
-    def passed(self) -> bool:
-        """Whether no discrepancy is unusual."""
-        return not self.unusual
-
-    def __iter__(self) -> Iterator[str]:
-        """Iterate over the names of the discrepancies."""
-        return iter(self.table.index)
-
-    @property
-    def _header(self) -> str:
-        names = ", ".join(self.unusual)
-        return f"{self.title}: {f'unusual: {names}' if names else 'nothing unusual'}"
-
-    def _display(self) -> Display:
-        notes = tuple(f"note: {note}" for note in self.notes)
-        return Display(self._header, self.table, notes, decimals=3)
+    def table(self) -> pd.DataFrame:
+        """All checks as rows, with the numbers of the discrepancies."""
+        numbers = {name: found.numbers for name, found in self.discrepancies.items()}
+        return super().table.join(pd.DataFrame.from_dict(numbers, orient="index"))
 
 
 def posterior_checks(
     model: LawModel,
     task: SourceTask | None = None,
     *,
-    level: float = _LEVEL,
     random_seed: RandomSeed = None,
 ) -> PredictiveReport:
-    r"""Check a fitted model against replicates of its task.
+    r"""Check a fitted model, among others against replicates of its task.
 
-    There are six kinds of discrepancies:
+    There are six kinds of checks:
 
+    - Those that *every fit* makes (``model.checks_``): whether the model gives the accuracies on up
+      to k1 classes that were measured, whether the tails of scores predict the ranks in held-out
+      halves of the classes (``model.tails_``), and the result of
+      `classex_bayes.extrapolation_check`, if it was made for this model.
+    - *Best law*: nats by which the log-likelihood of the draws lies below that of the best law on
+      the knots, for the data and for replicates (``model.fit_gap_``). This check and those of every
+      fit are made for the fitted task alone.
     - *Ranks*: shares of instances in groups of ranks, and Pearson's distance from the expectation
       of each draw over these groups, :math:`\sum_g (n_g - n p_g)^2 / (n p_g \mathrm{deff})`. The
       groups are rank 1, then two for each decade. Groups are joined until each has at least 5
       expected independent instances.
-    - *Fit*: nats by which the log-likelihood of a draw lies below that of the best law on the
-      knots, for the data and for a replicate (`FitGap`). It is computed only
-      for the fitted task.
     - *ATA*: average test accuracy at six k.
     - *Classes*: the standard deviation and the minimum over classes of the accuracy at k1, and the
       number of classes that seem to answer at random, with the probability that no class does. It
       is below 0.05 for at most one in 19 sound tasks whose classes differ as in the model.
-    - *Tails*: ranks in held-out halves of the classes, as the tails of scores predict them
-      (`TailReport`), if scores were used. They are unusual at the level 0.05.
-    - *Extrapolation*: the result of `classex_bayes.extrapolation_check`, if it was made for this
-      model; "mean" is the prediction. It is unusual if that check fails.
 
-    Replicates of ranks, fit and ATA have as many independent instances as the likelihood counts
+    Each discrepancy fails at the level 0.01. The test is one-sided (upper) for distances. For
+    others the p-value of one tail is doubled. Classes that are more alike than the replicates get a
+    note and no alarm.
+
+    Replicates of ranks and ATA have as many independent instances as the likelihood counts
     (`classex_bayes.bayes.model.likelihoods.coarsening`): fewer than 5,000. So smaller differences
     than the posterior allows are not unusual, however large the task is.
 
@@ -190,10 +193,6 @@ def posterior_checks(
         Task to compare with the replicates: the fitted task (default), one of several fitted
         tasks, or a second task with the same number of classes. For a loaded model the check of
         the classes needs it.
-    level : float
-        Level of each discrepancy that has replicates. The test is one-sided (upper) for the
-        distance and the fit. For other discrepancies the p-value of one tail is doubled. Classes
-        that are more alike than the replicates get a note and no alarm.
     random_seed : int, SeedSequence or None
         Seed of the replicates; by default that of the fit.
 
@@ -215,68 +214,35 @@ def posterior_checks(
     >>> posterior_checks(model).passed
     True
     """
-    limit = probability(level, "level")
     observed, replicated = observed_and_replicated(model, task, "posterior", random_seed)
     position = task_position(model, task)
+    checks: list[Finding] = []
+    if task is None or model.is_fitted_to(task):
+        gap = model.fit_gap_
+        checks = [*model.checks_, *([] if gap is None else [gap.finding])]
     found: dict[str, Discrepancy] = {}
-    notes = []
-    data = model.histogram_
-    if data is None:
-        notes.append("ranks: they are unknown, because the model was fitted to accuracies")
+    if (data := model.histogram_) is None:
+        checks.append(Finding("ranks", None, "needs ranks"))
     else:
         found |= _of_ranks(observed, replicated, model.weights_.values, data.part(position))
-    tails = None
-    if task is None or model.is_fitted_to(task):
-        tails = tail_report(model.idata, model.attributes_.rng(Stage.TAIL_CHECKS, random_seed))
-        found |= _of_fit(model, tails)
     for k in _spread(observed["k"].values):
         draws = replicated["accuracy"].sel(k=k).transpose(*SAMPLE_DIMS).values.ravel()
         found[f"accuracy: k = {k}"] = Discrepancy(float(observed["accuracy"].sel(k=k)), draws)
-    classes = None
+    checks += [discrepancy.finding(name) for name, discrepancy in found.items()]
     try:
         classes = class_ranks(model, task)
-    except DataError as error:
-        notes.append(str(error))
+    except DataError:
+        checks.append(Finding("classes", None, _NEEDED, is_note=True))
     else:
-        replicates = classes.replicates(model.attributes_.rng(Stage.CLASS_CHECKS, random_seed))
-        spread, lowest = classes.discrepancies(replicates)
-        # Classes that are more alike than in the model get a note and no alarm.
-        found["classes: sd of accuracy"] = Discrepancy(*spread, lambda above: 2 * above)
-        found["classes: lowest accuracy"] = Discrepancy(*lowest, lambda above: 2 * (1 - above))
-    rows = {name: discrepancy.row(limit) for name, discrepancy in found.items()}
-    if classes is not None:
-        rows[_AT_RANDOM] = {
-            "observed": float(classes.posterior.at_random.sum()),
-            "p_value": classes.posterior.none_at_random,
-            "unusual": classes.posterior.is_unusual,
-        }
-    table = pd.DataFrame([*rows.values()], index=pd.Index(rows, name="discrepancy"))
-    if classes is not None:
-        notes += _notes_on_classes(classes, table, limit)
+        of_classes = _of_classes(classes, model.attributes_.rng(Stage.CLASS_CHECKS, random_seed))
+        found |= of_classes
+        differ, lowest = (discrepancy.finding(name) for name, discrepancy in of_classes.items())
+        if of_classes[differ.name].above > 1 - _LEVEL / 2:
+            differ = replace(differ, sentence=f"{differ.sentence}; {_ALIKE}", is_note=True)
+        checks += [differ, lowest, classes.at_random]
     n_classes, n_test, _ = task_sizes(model.idata)[position]
-    return PredictiveReport(
-        table,
-        {name: discrepancy.replicated for name, discrepancy in found.items()},
-        f"Replicates of {n_classes} classes, {n_test} instances",
-        tuple(notes),
-        model,
-        task,
-        tails,
-    )
-
-
-def _of_fit(model: LawModel, tails: TailReport | None) -> dict[str, Discrepancy]:
-    """Discrepancies that belong to the fitted task alone."""
-    found = {}
-    if (gap := model.fit_gap_) is not None:
-        found["fit: nats below the best law"] = Discrepancy(gap.observed, gap.replicated, _upper)
-    if tails is not None:
-        distances = Discrepancy(*tails.distance, passed=tails.passed)
-        found["tails: distance in held-out halves"] = distances
-    if (within := model.attributes_.pilot_extrapolation) is not None:
-        name = f"extrapolation: {within.n_source} to {within.k} classes"
-        found[name] = Discrepancy(within.measured, within.quantiles, passed=within.passed)
-    return found
+    title = f"Replicates of {n_classes} classes, {n_test} instances"
+    return PredictiveReport(tuple(checks), title, found, model, task)
 
 
 def observed_and_replicated(
@@ -315,19 +281,6 @@ def observed_and_replicated(
     return observed, replicated
 
 
-def classes_at_random(model: LawModel, task: SourceTask) -> str | None:
-    """The note of `posterior_checks` on classes that seem to answer at random.
-
-    It is None if there are no such classes, or if the task cannot show them. It takes less than a
-    second for some thousand instances.
-    """
-    try:
-        classes = class_ranks(model, task)
-    except DataError:
-        return None
-    return _note_on_random(classes) if classes.posterior.is_unusual else None
-
-
 def _spread(grid: IntArray) -> IntArray:
     """At most six numbers of classes, evenly spaced on the log scale."""
     if grid.size == 0:
@@ -336,32 +289,16 @@ def _spread(grid: IntArray) -> IntArray:
     return np.unique(grid[np.abs(np.log(grid[:, None] / spaced)).argmin(axis=0)])
 
 
-def _notes_on_classes(classes: ClassRanks, table: pd.DataFrame, level: float) -> Iterator[str]:
-    """Notes on classes that answer at random or are the worst, or on classes that are too alike."""
-    unusual = table["unusual"].filter(like="classes")
-    if unusual[_AT_RANDOM]:
-        yield _note_on_random(classes)
-    if unusual.drop(_AT_RANDOM).any():
-        worst = np.argsort(classes.accuracy, kind="stable")[:5]
-        named = ", ".join(f"{classes.names[j]} ({classes.accuracy[j]:.2f})" for j in worst)
-        yield f"classes with the lowest accuracy: {named}"
-    if 1 - table.loc["classes: sd of accuracy", "p_value"] < level / 2:
-        yield (
-            "classes are more alike than chance allows; the instances of a class seem to be of "
-            "different kinds (fonts, cameras), as in a stratified sample"
-        )
-
-
-def _note_on_random(classes: ClassRanks) -> str:
-    order = np.argsort(-classes.posterior.at_random, kind="stable")
-    n_random = max(round(float(classes.posterior.at_random.sum())), 1)
-    names = ", ".join(str(classes.names[j]) for j in order[: min(n_random, _MOST_NAMES)])
-    more = f" and {n_random - _MOST_NAMES} more" if n_random > _MOST_NAMES else ""
-    verb = "stands" if n_random == 1 else "stand"
-    return (
-        f"{n_random} of {order.size} classes {verb} out as if answered at random: "
-        f"{names}{more}; look at their labels and templates"
-    )
+def _of_classes(classes: ClassRanks, rng: np.random.Generator) -> dict[str, Discrepancy]:
+    """Standard deviation and minimum of the accuracy over classes."""
+    spread, lowest = classes.discrepancies(classes.replicates(rng))
+    worst = np.argsort(classes.accuracy, kind="stable")[:_N_WORST]
+    named = ", ".join(f"{classes.names[j]} ({classes.accuracy[j]:.2f})" for j in worst)
+    advice = f"; classes with the lowest accuracy: {named}"
+    return {
+        "classes: sd of accuracy": Discrepancy(*spread, _too_high, advice),
+        "classes: lowest accuracy": Discrepancy(*lowest, _too_low, advice),
+    }
 
 
 def _of_ranks(

@@ -17,6 +17,7 @@ from classex_bayes.results.draws import (
     interval_of,
     interval_settings,
 )
+from classex_bayes.task.rules import Finding
 from classex_bayes.typing import FloatArray, IntArray
 
 _N_GROUPS, _MOST_DRAWS = 8, 1000
@@ -30,8 +31,8 @@ class TailReport(Shown):
     Instances are grouped by their depth in the tail of one half. A replicate draws, for each
     group, how many of its instances have a better class among the n of the other half, with
     probability :math:`1 - E[(1 - p)^n]`. The distance is Pearson's. The check is of the most
-    probable form of the scores. It is made by every fit that uses scores, and is part of
-    `posterior_checks`.
+    probable form of the scores. Every fit that uses scores makes it: it is ``model.tails_``, and
+    its `finding` is among those of `posterior_checks`.
 
     Attributes
     ----------
@@ -64,25 +65,22 @@ class TailReport(Shown):
         return float(np.mean(above > 0) + 0.5 * np.mean(above == 0))
 
     @property
-    def passed(self) -> bool:
+    def finding(self) -> Finding:
         """Whether the distance is within the range of the replicates."""
-        return self.p_value > _LEVEL
-
-    @property
-    def fault(self) -> str:
-        """Sentence for readers of predictions if the distance is unusual; else empty."""
-        if self.passed:
-            return ""
-        return (
-            "the scores do not predict how many held-out classes of the pilot score better "
-            f"(posterior_checks, p-value {self.p_value:.3f}), so they mislead beyond it. Pass "
-            "scores with all their digits, such as logits or distances, or use "
-            "BayesianExtrapolator(evidence='ranks')"
+        passed = self.p_value > _LEVEL
+        sentence = (
+            f"the scores {'' if passed else 'do not '}predict how many held-out classes of the "
+            f"pilot score better (p-value {self.p_value:.3f})"
         )
+        if not passed:
+            sentence += (
+                ", so they mislead beyond it. Pass scores with all their digits, such as logits "
+                "or distances, or use BayesianExtrapolator(evidence='ranks')"
+            )
+        return Finding("tails of the scores", passed, sentence, self.p_value, _LEVEL)
 
     def _display(self) -> Display:
-        verdict = "nothing unusual" if self.passed else "unusual"
-        title = f"Ranks in held-out halves by predicted p: {verdict} (p-value {self.p_value:.2f})"
+        title = f"Ranks in held-out halves by predicted p: {self.finding.verdict}"
         return Display(title, self.table, (), decimals=4)
 
 

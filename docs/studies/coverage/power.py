@@ -43,15 +43,14 @@ def pilot(scores, name, task, size, seed):
         model = cb.BayesianExtrapolator()
         model.fit(drawn, random_seed=seed, progressbar=False, sampler=SAMPLER)
         result = cb.extrapolation_check(model, sampler=SAMPLER, random_seed=seed, progressbar=False)
-        predicted = model.predict(k)
-        tails = cb.posterior_checks(model).tails
+        predicted, tails = model.predict(k), model.tails_
     lower, upper = predicted.interval(CI_PROB, "eti").to_numpy().T
     return [
         (
             scores, name, size, result.results[model.name].error,
             predicted.mean.to_numpy()[-1] - truth[-1],
             float(np.mean((lower <= truth) & (truth <= upper))),
-            not result.passed, tails is not None and not tails.passed,
+            not result.passed, tails is not None and not tails.finding.passed,
             any("scores move" in note for note in predicted.notes),
         )
     ]  # fmt: skip

@@ -135,7 +135,7 @@ def test_correlation_is_learnt_from_the_classes_that_are_not_at_random(rho):
         mean = posterior @ RHO
         sd = np.sqrt(posterior @ (RHO - mean) ** 2)
         assert abs(mean - rho) < 3 * max(sd, 0.025) and sd < 0.1
-        assert ranks.posterior.is_unusual == (drawn is broken)
+        assert ranks.at_random.passed == (drawn is not broken)
     # Classes of one instance say nothing of it, so the prior remains.
     single = ranks_of(counts_of(bins[:80], np.arange(80))).posterior.rho
     assert single @ RHO == pytest.approx(0.3, abs=0.02)

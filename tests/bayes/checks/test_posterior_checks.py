@@ -22,8 +22,25 @@ def report(fitted):
 
 
 def test_a_sound_task_passes(report):
-    assert report.passed and report.unusual == () and report.notes == ()
-    assert list(report) == list(report.table.index)
+    assert report.passed and report.verdict == "nothing found"
+    assert [check.name for check in report] == list(report.table.index)
+
+
+def test_what_every_fit_checks_comes_first(report, fitted):
+    of_fit = [*fitted.checks_, fitted.fit_gap_.finding]
+    assert list(report)[: len(of_fit)] == of_fit
+    assert {"accuracy of the pilot", "tails of the scores"} < {check.name for check in of_fit}
+    assert fitted.warnings_ == ()
+
+
+def test_the_accuracy_of_the_pilot_is_compared_at_the_worst_k(fitted):
+    check, data = fitted.checks_[0], fitted.idata["observed_data"]["accuracy"]
+    draws = fitted.law_.expected(data["k"].values)
+    error = np.abs(data.values - draws.mean(axis=(0, 1)))
+    limit = np.maximum(3 * draws.std(axis=(0, 1)), 0.02)
+    worst = (error - limit).argmax()
+    assert (check.value, check.limit) == pytest.approx((error[worst], limit[worst]))
+    assert check.passed and f"on {data['k'].values[worst]} of its classes" in check.sentence
 
 
 def test_rows_say_what_was_seen(report, fitted, pilot):
@@ -35,8 +52,10 @@ def test_rows_say_what_was_seen(report, fitted, pilot):
         k = int(name.split("=")[1])
         assert row["observed"] == pytest.approx(task.accuracy(k)[0])
         draws = fitted.idata["posterior_predictive"]["accuracy"].sel(k=k).values.ravel()
-        assert_array_equal(report.replicated[name], draws)
-        assert row["p_value"] == pytest.approx((draws > row["observed"]).mean(), abs=0.02)
+        assert_array_equal(report.discrepancies[name].replicated, draws)
+        above = (draws > row["observed"]).mean()
+        assert row["value"] == pytest.approx(2 * min(above, 1 - above), abs=0.04)
+        assert row["limit"] == 0.01 and row["passed"]
     right = np.array([np.mean(task.ranks[task.y == c] == 1) for c in range(200)])
     assert table.loc["classes: sd of accuracy", "observed"] == pytest.approx(right.std())
     assert table.loc["classes: lowest accuracy", "observed"] == right.min()
@@ -50,13 +69,15 @@ def test_groups_of_ranks_are_what_their_names_say(report, pilot):
     ranks = pilot.task.ranks
     for name, low, high, share in zip(shares.index, lows, highs, shares, strict=True):
         assert share == pytest.approx(np.mean((low <= ranks) & (ranks <= high)))
-        assert 400 * report.replicated[name].mean() > 4.5  # five instances are expected
+        assert (
+            400 * report.discrepancies[name].replicated.mean() > 4.5
+        )  # five instances are expected
 
 
 def test_distance_is_pearsons_over_the_groups(report, fitted):
     # Its mean over replicates is the number of groups less one.
     groups = report.table.index.str.match(r"ranks: \d").sum()
-    draws = report.replicated["ranks: distance"]
+    draws = report.discrepancies["ranks: distance"].replicated
     assert abs(draws.mean() - (groups - 1)) < 5 * draws.std() / np.sqrt(draws.size)
 
 
@@ -65,7 +86,7 @@ def test_a_task_of_another_law_is_unusual(fitted):
     ranks, y, _ = law.sample(200, n_test=400, random_seed=1)
     other = SourceTask.from_ranks(ranks, y, n_classes=200)
     found = posterior_checks(fitted, other)
-    assert not found.passed and "ranks: distance" in found.unusual
+    assert not found.passed and found["ranks: distance"] in found.warnings
     assert found.table.loc["accuracy: k = 200", "observed"] == pytest.approx(other.accuracy(200)[0])
     # The replicates are those of the fitted task.
     assert posterior_checks(fitted).passed
@@ -76,9 +97,10 @@ def test_classes_more_alike_than_chance_are_noted(fitted):
     ranks = np.tile([1, 1, 1, 4], 200)
     task = SourceTask.from_ranks(ranks, np.repeat(np.arange(200), 4), n_classes=200)
     found = posterior_checks(fitted, task)
-    assert found.table.loc["classes: sd of accuracy", "p_value"] == 1
-    assert not found.table["unusual"].filter(like="classes").any()
-    assert any("more alike" in note for note in found.notes)
+    assert found.discrepancies["classes: sd of accuracy"].above == 1
+    assert found.table["passed"].filter(like="classes").all()
+    check = found["classes: sd of accuracy"]
+    assert check.is_note and "more alike" in check.sentence
 
 
 def test_classes_less_alike_than_chance_are_unusual(fitted):
@@ -87,8 +109,8 @@ def test_classes_less_alike_than_chance_are_unusual(fitted):
     task = SourceTask.from_ranks(ranks, np.repeat(np.arange(200), 4), n_classes=200)
     found = posterior_checks(fitted, task)
     # A replicate or two of all draws may be as extreme, as processors round in other ways.
-    assert found.table.loc["classes: sd of accuracy", "p_value"] < 0.005
-    assert "classes: sd of accuracy" in found.unusual
+    assert found["classes: sd of accuracy"].value < 0.01
+    assert not found["classes: sd of accuracy"].passed
 
 
 def test_the_worst_classes_are_named(fit):
@@ -99,8 +121,9 @@ def test_the_worst_classes_are_named(fit):
     found = posterior_checks(
         fit(SourceTask.from_ranks(np.minimum(ranks, 60), y, n_classes=60), **FEW)
     )
-    assert "classes: lowest accuracy" in found.unusual
-    assert all(": 7" in note for note in found.notes[:2])
+    for name in ("answered at random", "lowest accuracy"):
+        check = found[f"classes: {name}"]
+        assert not check.passed and ": 7" in check.sentence
 
 
 # Broken classes
@@ -121,8 +144,9 @@ def task_of_classes(seed, broken=(), repeats=4):
 
 def test_classes_answered_at_random_raise_an_alarm_and_are_named(fit):
     found = posterior_checks(fit(task_of_classes(1, BROKEN), **FEW))
-    assert "classes: answered at random" in found.unusual
-    named = found.notes[0].partition(": ")[2].split(";")[0].split(", ")
+    check = found["classes: answered at random"]
+    assert not check.passed
+    named = check.sentence.partition(": ")[2].split(";")[0].split(", ")
     # A class is named if that is the likelier reading of its ranks: so may be one hard class.
     assert {f"class {number}" for number in BROKEN} <= set(named) and len(named) <= 6
 
@@ -135,24 +159,28 @@ def test_sound_classes_that_differ_seldom_raise_one(fit):
 
 def test_without_repeats_broken_classes_are_hard_instances(fit):
     found = posterior_checks(fit(task_of_classes(1, BROKEN, repeats=1), **FEW))
-    assert found.passed and not found.table.index.str.startswith("classes").any()
-    assert any("one instance per class" in note for note in found.notes)
+    assert found.passed and not any(name.startswith("classes") for name in found.discrepancies)
+    check = found["classes"]
+    assert check.passed is None and "one instance per class" in check.sentence
+    assert check.sentence in " ".join(repr(found).split())
 
 
 def test_accuracies_alone_have_rows_of_accuracies(fitted_curve):
-    assert posterior_checks(fitted_curve).table.index.str.startswith("accuracy").all()
+    found = posterior_checks(fitted_curve)
+    assert all(name.startswith("accuracy") for name in found.discrepancies)
+    assert found["ranks"].passed is None and "not checked: ranks" in repr(found)
 
 
 def test_a_loaded_model_needs_the_task_for_its_classes(fitted, pilot):
     loaded = BayesianExtrapolator.from_idata(fitted.idata.copy())
     found = posterior_checks(loaded)
-    assert any("pass its task" in note for note in found.notes)
-    assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 3
+    assert found["classes"].passed is None and "needs the task" in found["classes"].sentence
+    assert posterior_checks(loaded, pilot.task).table.shape[0] == found.table.shape[0] + 2
 
 
 def test_the_same_seed_gives_the_same_report(fitted):
     first, second, other = (
-        posterior_checks(fitted, random_seed=seed).table["p_value"] for seed in (1, 1, 2)
+        posterior_checks(fitted, random_seed=seed).table["value"] for seed in (1, 1, 2)
     )
     assert first.equals(second) and not first.equals(other)
 

@@ -179,7 +179,7 @@ def test_a_file_keeps_the_evidence(model, task_of, distances, tmp_path):
     shifted = cb.SourceTask.from_scores(other, y, higher_is_better=False)
     assert_array_equal(shifted.ranks, task_of().ranks)
     assert not loaded.is_fitted_to(shifted)
-    assert_allclose(posterior_checks(loaded).tails.table, posterior_checks(model).tails.table)
+    assert_allclose(loaded.tails_.table, model.tails_.table)
     # It has no depths, which the prior of the tails needs.
     with pytest.raises(DataError):
         loaded.predict_prior([120])
@@ -400,10 +400,9 @@ def test_scores_of_the_wrong_sign():
 
 
 def test_checks_of_the_calibration(model):
-    report = posterior_checks(model)
-    checks, row = report.tails, report.table.loc["tails: distance in held-out halves"]
-    assert row["p_value"] == checks.p_value and not row["unusual"]
-    assert checks.passed and checks.table["instances"].sum() <= 120 + 1e-9
+    checks, row = model.tails_, posterior_checks(model)["tails of the scores"]
+    assert row.value == checks.p_value > row.limit == 0.05
+    assert row.passed and checks.table["instances"].sum() <= 120 + 1e-9
     inside = (checks.table["observed"] >= checks.table["eti90_lb"]) & (
         checks.table["observed"] <= checks.table["eti90_ub"]
     )
@@ -413,7 +412,7 @@ def test_checks_of_the_calibration(model):
     weight = tree["held_out_ranks"]["weight"]
     weight.values = weight.values[..., ::-1].copy()  # of the depths
     broken = cb.BayesianExtrapolator.from_idata(tree)
-    assert "tails: distance in held-out halves" in posterior_checks(broken).unusual
+    assert not posterior_checks(broken)["tails of the scores"].passed
     notes = {name: m.predict(500).notes for name, m in {"sound": model, "broken": broken}.items()}
     assert any("held-out classes" in note for note in notes["broken"])
     assert not any("held-out classes" in note for note in notes["sound"])
@@ -421,12 +420,12 @@ def test_checks_of_the_calibration(model):
 
 def test_equal_distances_count_half(model):
     distance = np.array([1.0, 1, 2, 3, 4]), np.array([2.0, 1, 1, 3, 3])
-    assert replace(posterior_checks(model).tails, distance=distance).p_value == 0.4
+    assert replace(model.tails_, distance=distance).p_value == 0.4
 
 
 def test_the_check_is_of_the_most_probable_form(of_two_forms):
-    checks = posterior_checks(of_two_forms).tails
-    assert checks.passed
+    checks = of_two_forms.tails_
+    assert checks.finding.passed
     likeliest = of_two_forms.idata["tails"]["form_place"].values == 0
     assert checks.replicated.sizes["draw"] == likeliest.sum() < likeliest.size
 
@@ -477,7 +476,7 @@ def test_one_huge_score_does_not_move_the_origin(distances, of_two_forms):
     # The standard deviation of the posterior is 0.1 at 10,000 classes.
     assert_allclose(found.predict(K).mean, of_two_forms.predict(K).mean, atol=0.1)
     assert sd(found.predict(K))[10_000] > 0.7 * sd(of_two_forms.predict(K))[10_000]
-    assert posterior_checks(found).tails.passed
+    assert found.tails_.finding.passed
 
 
 def test_the_model_of_a_task_is_that_of_its_answered_instances(distances):
