@@ -10,7 +10,7 @@ import xarray as xr
 
 from classex_bayes.arguments import LARGEST_K
 from classex_bayes.bayes.tails.importance_sample import LARGEST_PARETO_K
-from classex_bayes.exceptions import ConvergenceWarning, DataError, warn
+from classex_bayes.exceptions import DataError
 from classex_bayes.typing import IntArray
 
 FEWEST_DRAWS = 4  # in each chain; with fewer there are no diagnostics
@@ -158,12 +158,6 @@ def _problems_of_chains(
         )
     if divergent > _LARGEST_SHARE_DIVERGENT * chains * draws:
         yield f"{divergent} of {chains * draws} draws diverged"
-
-
-def warn_of_problems(diagnosis: Diagnosis) -> None:
-    """Warn of the problems of a fit, with their remedy."""
-    if diagnosis.problems:
-        warn(f"{'; '.join(diagnosis.problems)}; {diagnosis.remedy}", ConvergenceWarning)
 
 
 def enough_draws(model: Any) -> None:

@@ -14,13 +14,13 @@ import xarray as xr
 from arviz_stats import summary as arviz_summary
 
 from classex_bayes.arguments import file_path, source_task
-from classex_bayes.bayes.convergence import Diagnosis, diagnosis_of, warn_of_problems
+from classex_bayes.bayes.convergence import Diagnosis, diagnosis_of
 from classex_bayes.bayes.fit_attributes import FitAttributes, prior_of, refuse_what_files_lack
 from classex_bayes.bayes.idata import same_values
 from classex_bayes.bayes.model.likelihoods import LARGEST_SAMPLE
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.estimators.base import Parameters
-from classex_bayes.exceptions import DataError, DataWarning, Interrupted, warn
+from classex_bayes.exceptions import ConvergenceWarning, DataError, DataWarning, Interrupted, warn
 from classex_bayes.formatting import brief, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results.draws import interval_settings
@@ -92,7 +92,9 @@ class FittedModel(Parameters, ABC):
             interruption = f"the sampler was interrupted after {self._interrupted}"
         if interruption:
             raise Interrupted(f"{interruption}; the model keeps the draws", self)
-        warn_of_problems(self.diagnosis_)
+        diagnosis = self.diagnosis_
+        if diagnosis.problems:
+            warn("; ".join([*diagnosis.problems, diagnosis.remedy]), ConvergenceWarning)
         for sentence in self.warnings_:
             warn(sentence, DataWarning)
         return self
@@ -424,11 +426,10 @@ def load(
         )
     try:
         kind = getattr(import_module(module), name) if estimator is None else estimator
-        if not (isinstance(kind, type) and issubclass(kind, FittedModel)):
-            raise DataError(f"estimator: expected a class of models, found {kind!r}")
-        if kind.__name__ != name:
+        is_model = isinstance(kind, type) and issubclass(kind, FittedModel)
+        if not (is_model and kind.__name__ == name):
             raise DataError(
-                f"estimator: found {kind.__name__}, but {path} holds a model of the class {name}"
+                f"estimator: found {kind!r}, but {path} holds a model of the class {name}; pass it"
             )
         return kind.from_idata(tree, prior)
     except (ImportError, AttributeError, KeyError, TypeError) as error:

@@ -100,7 +100,7 @@ class PredictionVerb(FitVerb):
             self.terminal.message(f"note: {findings.classes_at_random}")
         failed, first, lines, required = faults_of(findings.model), [], [], None
         if strict:
-            failed = [str(fault) for fault in findings.assessment.faults]
+            failed = [str(fault) for fault in findings.faults]
             if "posterior" in self.terminal.files:  # with the result of the last check
                 self.terminal.save(findings.model, Path(self.terminal.files["posterior"]))
         is_met = not failed
@@ -114,8 +114,7 @@ class PredictionVerb(FitVerb):
             for line, line_is_met in passed.items():
                 (met if line_is_met or not strict else failed).append(line)
         if strict:
-            verdict = findings.assessment
-            sound = [verdict.verdict, verdict.driver.sentences, *map(str, verdict.caveats)]
+            sound = [findings.verdict, findings.driver.sentences, *map(str, findings.caveats)]
             first = [f"failed: {fault}" for fault in failed] or sound
         tables = [_comparison_table(shown, findings.ci_prob)]
         if findings.open_set is not None:

@@ -21,7 +21,7 @@ from classex_bayes.cli.options import (
 )
 from classex_bayes.cli.terminal import ExitCode, bad_data, gates, table, target_gates
 from classex_bayes.exceptions import DataError
-from classex_bayes.report.document import by_limits, checks_of, note_records, records
+from classex_bayes.report.document import by_limits, note_records, records
 
 _ROW = "classifier", "k", "mean", "sd", "lower", "upper", "prob_best", "prob_reached"
 
@@ -45,7 +45,7 @@ class DiagnoseVerb(FileVerb):
         numbers = {
             "title": report.title,
             "passed": report.passed,
-            "checks": checks_of(report),
+            "checks": records(report.table),
             "seed": self.seed,
         }
         self.terminal.result([repr(report)], numbers)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
@@ -10,7 +9,6 @@ if TYPE_CHECKING:  # the command line starts without the slow imports of a fit
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
     from classex_bayes.report.findings import Findings
-    from classex_bayes.task.rules import Finding
     from classex_bayes.task.source_task import SourceTask
 
 
@@ -124,23 +122,19 @@ def by_limits(table: Any) -> Any:
 
 
 def records(frame: Any, names: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    """Return the rows of a data frame with its index, or only the columns `names`; NaN is null."""
+    """Return the rows of a data frame with its index, or only the columns `names`.
+
+    Numbers that are not finite are null.
+    """
     flat = frame.reset_index()
     flat = flat if names is None else flat.reindex(columns=names)
-    return flat.astype(object).where(flat.notna(), None).to_dict(orient="records")
+    known = flat.notna() & ~flat.isin([math.inf, -math.inf])
+    return flat.astype(object).where(known, None).to_dict(orient="records")
 
 
 def note_records(notes: Iterable[Any], estimator: str | None = None) -> list[dict[str, Any]]:
     """Return notes as rows; the estimator is null if they concern all estimators."""
     return [{"estimator": estimator, "note": note} for note in notes]
-
-
-def checks_of(report: Iterable["Finding"]) -> list[dict[str, Any]]:
-    """Return checks as rows; numbers that are not finite are null."""
-    return [
-        {**asdict(check), "value": finite(check.value), "limit": finite(check.limit)}
-        for check in report
-    ]
 
 
 def listed(files: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -11,8 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from classex_bayes.arguments import class_counts
+from classex_bayes.assumptions.diagnosis import TaskReport, diagnose
 from classex_bayes.bayes.checks.class_ranks import class_ranks
-from classex_bayes.bayes.checks.sensitivity import Sensitivity
+from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
+from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
+from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.metrics import named_metric
@@ -22,9 +25,16 @@ from classex_bayes.estimators.published import literature
 from classex_bayes.evaluate.compare import Comparison, compare
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck, extrapolation_check
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning, Interrupted
-from classex_bayes.report.assessment import Assessment, assess, sensitivity_of
+from classex_bayes.formatting import capitalized
+from classex_bayes.report.assessment import (
+    Caveat,
+    DrivingEvidence,
+    driving_evidence,
+    faults_of_fit,
+)
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.extrapolation import (
+    FARTHEST_FACTOR,
     ClassesUntil,
     Estimand,
     Extrapolation,
@@ -36,6 +46,12 @@ from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 if TYPE_CHECKING:
     from classex_bayes.open_set.open_set import OpenSetExtrapolator
     from classex_bayes.open_set.open_set_prediction import OpenSetPrediction
+
+_FAULTY = {
+    "data": "the data are probably faulty",
+    "model": "the model does not fit the pilot",
+    "draws": "the computation did not converge",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +89,15 @@ class Findings:
 
     @cached_property
     def sensitivity(self) -> Sensitivity | None:
-        """Sensitivity of the prediction to the prior; None without a prior."""
-        return sensitivity_of(self.model, self.prediction)
+        """Sensitivity of the prediction to the prior; None without a prior, or of few draws."""
+        prediction = self.prediction
+        with warnings.catch_warnings():  # of a distant k and of few draws, which the page mentions
+            warnings.simplefilter("ignore")
+            try:
+                model = checked_model_with_prior(self.model, "sensitivity")
+                return sensitivity(model, prediction.k, metric=prediction.estimand.metric)
+            except DataError:
+                return None
 
     @cached_property
     def within(self) -> ExtrapolationCheck | str:
@@ -88,11 +111,77 @@ class Findings:
             except DataError as error:
                 return str(error)
 
+    # Whether the prediction of the model can be relied on
+
     @cached_property
-    def assessment(self) -> Assessment:
-        """Whether the prediction of the model can be relied on."""
-        question = self.task, self.prediction, self.ci_prob
-        return assess(self.model, self.models[1:], *question, self.sensitivity, self.within)
+    def checks(self) -> TaskReport:
+        """Checks of the data."""
+        return diagnose(self.task, random_seed=self.model.attributes_.seeds)
+
+    @cached_property
+    def replicates(self) -> PredictiveReport:
+        """Checks of the model, after the extrapolations within the pilot, whose result it keeps."""
+        _ = self.within
+        return posterior_checks(self.model, self.task)
+
+    @cached_property
+    def driver(self) -> DrivingEvidence:
+        """Evidence that drives the prediction on the most classes."""
+        return driving_evidence(self.prediction, self.ci_prob, self.sensitivity)
+
+    @cached_property
+    def caveats(self) -> list[Caveat]:
+        """Reasons for care with the prediction, faults first."""
+        caveats = []
+        farthest, k1 = int(self.prediction.k.max()), self.prediction.n_classes
+        if farthest > FARTHEST_FACTOR * k1:
+            sentence = (
+                f"{farthest:,} {self.prediction.estimand.units} are {farthest / k1:,.0f} times as "
+                "many as were tested. So far out the pilot cannot check the model"
+            )
+            caveats.append(Caveat("prediction", sentence, "curve"))
+        for check in self.checks:
+            if check.passed is False or check.is_note:
+                sentence = f"{capitalized(check.name)}: {check.sentence}"
+                caveats.append(Caveat("data", sentence, "data-checks", check.passed is False))
+        replicates = self.replicates
+        for model in self.models:
+            caveats += faults_of_fit(model)
+        of_fit = self.model.checks_
+        if unlike := [check.name for check in replicates.warnings if check not in of_fit]:
+            sentence = (
+                f"The model does not reproduce the pilot in {len(unlike)} of "
+                f"{len(replicates.checks)} respects"
+            )
+            caveats.append(Caveat("model", sentence, "model-checks", True, ", ".join(unlike)))
+        return sorted(caveats, key=lambda caveat: not caveat.is_fault)
+
+    @property
+    def faults(self) -> list[Caveat]:
+        """Caveats because of which the prediction is not reliable."""
+        return [caveat for caveat in self.caveats if caveat.is_fault]
+
+    @property
+    def state(self) -> str:
+        """The worst result of all checks: "fault", "caveat" or "sound"."""
+        if self.faults:
+            return "fault"
+        return "caveat" if self.caveats or self.driver.needs_care else "sound"
+
+    @property
+    def verdict(self) -> str:
+        """The state in a sentence, with the checks that could not be made."""
+        if reasons := dict.fromkeys(_FAULTY[fault.part] for fault in self.faults):
+            return f"Do not rely on this number: {' and '.join(reasons)}."
+        n_unmade = sum(check.passed is None for check in self.checks)
+        names = [f"{n_unmade} checks of other data"] * bool(n_unmade)
+        names += ["extrapolation within the pilot"] * isinstance(self.within, str)
+        left_out = f"; not made: {', '.join(names)}" * bool(names)
+        if self.state == "sound":
+            return f"The checks found no fault{left_out}."
+        title = self.driver.title
+        why = f": {title[0].lower()}{title[1:]}" if self.driver.needs_care else ""
+        return f"Read with care{why}{left_out}."
 
     @cached_property
     def classes_at_random(self) -> str | None:

@@ -17,7 +17,7 @@ from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
-from classex_bayes.report.document import by_limits, checks_of, document, records
+from classex_bayes.report.document import by_limits, document, records
 from classex_bayes.report.findings import (
     Findings,
     findings_of,
@@ -244,7 +244,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
     from classex_bayes.report.page_figures import figures
 
     model, task, level = findings.model, findings.task, findings.ci_prob
-    estimand, assessment, shown = findings.prediction.estimand, findings.assessment, findings.shown
+    estimand, shown = findings.prediction.estimand, findings.shown
     curves, open_set = findings.curves(_N_POINTS), findings.open_set
     numbers = _numbers(findings, curves[0], source, date)
     rows = _rows(findings)
@@ -277,7 +277,7 @@ def contents(findings: Findings, source: str, date: datetime.date) -> dict[str, 
         "left_out": formatting.by_reason(shown.skipped),
         "until": until,
         "open_set": None if open_set is None else _open_set(*open_set, task, numbers["open_set"]),
-        "assessment": assessment,
+        "assessment": findings,
         "errors": errors_sentence(task),
         "diagnosis": model.diagnosis_,
         "sensitivity": findings.sensitivity,
@@ -340,8 +340,7 @@ def _numbers(
 ) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
     known, sizes = findings.model.attributes_, findings.model.idata["posterior"].sizes
-    assessment, within = findings.assessment, findings.within
-    parameters = json.loads(findings.model.idata.attrs["parameters"])
+    parameters, within = json.loads(findings.model.idata.attrs["parameters"]), findings.within
     # Of a model that is drawn without a sampler.
     independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
     return {
@@ -355,8 +354,8 @@ def _numbers(
             "spawn_key": list(known.random_seed_spawn_key),
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),
-        "checks": checks_of(assessment.checks),
-        "posterior_checks": records(assessment.replicates.table),
+        "checks": records(findings.checks.table),
+        "posterior_checks": records(findings.replicates.table),
         "extrapolation_check": [] if isinstance(within, str) else records(within.table),
         "versions": {
             "classex_bayes": __version__,

@@ -39,13 +39,8 @@ class CheckReport:
 
     @property
     def table(self) -> pd.DataFrame:
-        """All checks: index "check", columns "passed", "value", "limit" and "sentence"."""
-        columns = {
-            name: [getattr(check, name) for check in self.checks]
-            for name in ("passed", "value", "limit", "sentence")
-        }
-        index = pd.Index([check.name for check in self.checks], name="check")
-        return pd.DataFrame(columns, index=index).astype({"passed": object})
+        """All checks by their names, with the attributes of `Finding` as columns."""
+        return pd.DataFrame(list(self.checks)).set_index("name").astype({"passed": object})
 
     def __getitem__(self, name: str) -> Finding:
         """Check of the given name; raises `DataError` if there is none."""

@@ -29,16 +29,17 @@ _WORDS = {True: "ok", False: "WARNING", None: "not checked"}
 
 @dataclass(frozen=True)
 class Finding:
-    """Answer of one rule.
+    """Answer of one check: of a rule on the data, or of a fit.
 
     Attributes
     ----------
     name : str
-        Name of the rule.
+        Name of the rule or check.
     passed : bool or None
-        False if the data are probably faulty. None where the rule does not apply.
+        False if the data are probably faulty, or the fit is not reliable. None where the check does
+        not apply.
     sentence : str
-        The finding, its meaning and the remedy, or the data that the rule needs.
+        The finding, its meaning and the remedy, or the data that the check needs.
     value : float
         Number that decided; NaN if nothing was measured.
     limit : float

@@ -208,7 +208,7 @@ ROWS = [
     ),
     Bad(lambda: cb.sensitivity(fitted(), 9).scaled(1.0, "both"), "component", "'both'"),
     *of_each(partial(cb.posterior_checks), {"model": [3]}),
-    *of_each(checked, {"task": ["pilot", with_scores()], "level": [1.5]}),
+    *of_each(checked, {"task": ["pilot", with_scores()]}),
     Bad(lambda: cb.posterior_checks(of_pool()), "task", "2 tasks"),
     # Models in files
     Bad(cb.save, "model", "", {"model": xr.Dataset(), "path": "model.nc"}),
