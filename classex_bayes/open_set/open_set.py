@@ -264,11 +264,6 @@ class OpenSetExtrapolator(FittedModel):
         others = self.rates_.has_other_probes
         return "best score of the non-mated probes" if others else "best wrong score of the pilot"
 
-    @cached_property
-    def _warned(self) -> set[str]:
-        """Warnings of earlier predictions, which are not repeated."""
-        return set()
-
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of both calibrations."""

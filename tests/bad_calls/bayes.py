@@ -177,7 +177,12 @@ ROWS = [
     Bad(sampled, "sampler", "'nut_sampler' 'nuts_sampler'", {"nut_sampler": "pymc"}),
     Bad(sampled, "sampler", "'progressbar'", {"progressbar": False}),
     Bad(partial(cb.BayesianExtrapolator().fit, TASK), "sampler", "", {"sampler": 500}),
-    Bad(partial(cb.BayesianExtrapolator().fit, TASK), "random_seed", "", {"random_seed": 1.5}),
+    Bad(
+        partial(cb.BayesianExtrapolator().fit, TASK),
+        "random_seed",
+        "SeedSequence",
+        {"random_seed": 1.5},
+    ),
     *of_each(fit, {"task": [[], [TASK, 3], [TASK, TASK], np.eye(60), None]}),
     Bad(lambda: cb.BayesianExtrapolator(Slope()).build(with_scores()), "prior", "'slope'"),
     Bad(
@@ -223,7 +228,7 @@ ROWS = [
     Bad(truncated, "path", "copy fit again", {"share": 0.9}),
     *[Bad(of_others, "path", "", {"name": f"model{ending}"}) for ending in (".nc", ".zarr")],
     Bad(changed, "path", "estimator=NewExtrapolator", {"estimator": "NewExtrapolator"}),
-    Bad(changed, "idata", "layout=2 1 fit again", {"layout": 1}),
+    Bad(changed, "path", "layout=2 1 fit again", {"layout": 1}),
     *[
         Bad(
             lambda estimator: cb.load(save(), estimator=estimator),
