@@ -56,7 +56,7 @@ def truth_value(value: Any, name: str) -> bool:
 def file_path(value: Any, name: str) -> Path:
     """Path of a file or folder, which there may not be."""
     try:
-        os.stat(value if isinstance(value, str | os.PathLike) else "\0")
+        os.stat(value if isinstance(value, str | os.PathLike) and value != "" else "\0")
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         pass
     except (OSError, ValueError):  # too long, or not of this file system
@@ -72,7 +72,8 @@ def seed_sequence(random_seed: RandomSeed) -> np.random.SeedSequence:
     whole = isinstance(random_seed, int | np.integer) and not isinstance(random_seed, bool)
     if random_seed is not None and not (whole and random_seed >= 0):
         raise DataError(
-            f"random_seed: expected a whole number >= 0 or None, found {shown(random_seed)}"
+            "random_seed: expected a whole number >= 0, a numpy.random.SeedSequence or None, found "
+            f"{shown(random_seed)}"
         )
     return np.random.SeedSequence(None if random_seed is None else int(random_seed))
 

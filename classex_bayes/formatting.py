@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from html import escape
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -129,8 +129,10 @@ def call(name: str, values: Mapping[str, Any], defaults: Mapping[str, Any]) -> s
 
 def by_fields(record: Any) -> str:
     """Call that makes a dataclass or named tuple; arrays by their shapes."""
-    values = {name: getattr(record, name) for name in record.__match_args__}
-    return call(type(record).__name__, values, vars(type(record)))
+    names = [f.name for f in fields(record)] if is_dataclass(record) else record.__match_args__
+    values = {name: getattr(record, name) for name in names}
+    defaults = {name: getattr(type(record), name) for name in names if hasattr(type(record), name)}
+    return call(type(record).__name__, values, defaults)
 
 
 def same(value: Any, default: Any) -> bool:

@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import class_counts, how_many, one_of, seed_sequence, source_task
+from classex_bayes.arguments import (
+    class_counts,
+    how_many,
+    one_of,
+    seed_sequence,
+    shares,
+    source_task,
+)
 from classex_bayes.bayes.checks.fit_checks import FitGap, fit_gap
 from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
@@ -472,6 +479,33 @@ class BayesianExtrapolator(LawModel):
         return Extrapolation.from_draws(
             counts, expected, f"prior of {self.name}", "credible", n_classes
         )
+
+    def prior_discriminability(
+        self,
+        u: Any,
+        task: SourceTask | None = None,
+        *,
+        draws: int = 1000,
+        random_seed: RandomSeed = None,
+    ) -> xr.DataArray:
+        r"""Prior of D(u), the CDF of the favorability U*, which `discriminability` has given data.
+
+        Parameters
+        ----------
+        u : float or array-like of shape (n_u,)
+            Levels in [0, 1].
+        task, draws, random_seed
+            As of `predict_prior`.
+
+        Returns
+        -------
+        DataArray with dimensions (chain, draw, u)
+            Draws of one chain.
+        """
+        levels = shares(u, "u")
+        prior, _, _, drawn, _ = self._prior_draws(task, draws, random_seed)
+        law = MixtureLaw(prior.basis, drawn["weights"].values)
+        return by_draw(drawn["weights"], law.cdf(levels), "D", "u", levels)
 
     def compute_log_likelihood(
         self, task: SourceTask | Sequence[SourceTask] | None = None

@@ -17,6 +17,7 @@ from classex_bayes.bayes.tails.tail_model import TailPrior
 from classex_bayes.core.dependence import AnswerDependence
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
+from classex_bayes.task.rules import ERRORS
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import RandomSeed
 
@@ -84,6 +85,7 @@ class FitAttributes:
     pilot_extrapolation: PilotExtrapolation | None = None  # from parts of the pilot, if checked
     pareto_k: float | None = None  # of the importance weights of the tails of scores
     notes: tuple[str, ...] = ()  # on data and fit, for readers of predictions
+    notes_on_best: tuple[str, ...] = ()  # those of them on the ranks of the best documents alone
     modeling_interface: str = "classex_bayes"
     modeling_interface_version: str = __version__
     layout: int = _LAYOUT
@@ -116,15 +118,21 @@ class FitAttributes:
             competitors_unseen=any(variance.competitors_unseen for variance in variances),
             several_relevant=any(task.several_relevant for task in tasks),
             notes=_notes_on_several(tasks),
+            notes_on_best=tuple(
+                check.sentence
+                for task in tasks
+                for check in task.checks
+                if task.several_relevant and check.name == ERRORS.name and check.is_note
+            ),
             **fields,
         )
 
     @classmethod
-    def of(cls, attributes: Mapping[Any, Any]) -> Self:
-        """Inverse of `stored`. Raise DataError if the attributes are of another version."""
+    def of(cls, attributes: Mapping[Any, Any], argument: str = "idata") -> Self:
+        """Inverse of `stored`. Raise DataError if those of an argument are of another version."""
         if attributes.get("layout") != _LAYOUT:
             raise DataError(
-                f"idata: expected attributes with layout={_LAYOUT}, found "
+                f"{argument}: expected attributes with layout={_LAYOUT}, found "
                 f"{attributes.get('layout')}: it is no fitted model, or one of another version; "
                 "fit again"
             )

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import is_dataclass, replace
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -21,7 +21,7 @@ from classex_bayes.bayes.model.likelihoods import LARGEST_SAMPLE
 from classex_bayes.bayes.model.priors import Prior
 from classex_bayes.estimators.base import Parameters
 from classex_bayes.exceptions import ConvergenceWarning, DataError, DataWarning, Interrupted, warn
-from classex_bayes.formatting import brief, folded, html_block, html_facts, same
+from classex_bayes.formatting import brief, by_fields, folded, html_block, html_facts, same
 from classex_bayes.io.whole_files import read_tree, write_tree
 from classex_bayes.results.draws import interval_settings
 from classex_bayes.results.pilot_extrapolation import PilotExtrapolation
@@ -289,6 +289,13 @@ class FittedModel(Parameters, ABC):
         prob, kind = interval_settings(ci_prob, ci_kind)
         return arviz_summary(self.idata, ci_prob=prob, ci_kind=kind)
 
+    def _priors_text(self) -> tuple[str, ...]:
+        """A line with the priors of the fit, and their numbers that are not the defaults."""
+        used = ["prior", *["tail_prior"] * bool(self.attributes_.forms)]
+        priors = [self._fitted_params[name] for name in used if name in self._fitted_params]
+        texts = (by_fields(prior) if is_dataclass(prior) else brief(prior) for prior in priors)
+        return (f"priors: {', '.join(texts)}",) * bool(priors)
+
     def _fit_text(self) -> str:
         """Text about the fit to the data; empty if there is none."""
         return ""
@@ -302,7 +309,7 @@ class FittedModel(Parameters, ABC):
         if not self.is_fitted:
             return self._title()
         draws = f"{self._drawn()}: {self.diagnosis_!r}"
-        lines = [self._title(), f"fitted to {self._data_text()}", draws]
+        lines = [self._title(), f"fitted to {self._data_text()}", *self._priors_text(), draws]
         if self._fit_text():
             lines.append(f"fit: {self._fit_text()}")
         return "\n".join(map(folded, lines))
@@ -431,6 +438,7 @@ def load(
             raise DataError(
                 f"estimator: found {kind!r}, but {path} holds a model of the class {name}; pass it"
             )
+        FitAttributes.of(tree.attrs, "path")  # or an error that names the argument
         return kind.from_idata(tree, prior)
     except (ImportError, AttributeError, KeyError, TypeError) as error:
         raise DataError(

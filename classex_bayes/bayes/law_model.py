@@ -1,5 +1,6 @@
 """LawModel: predictions from draws of the law of the favorability U*."""
 
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -266,8 +267,10 @@ class LawModel(FittedModel):
         estimand, farthest = self._estimand(metric=chosen.name), counts.argmax()
         if (of_all := self._laws_of_relevant(chosen)) is not None:
             law, notes = of_all
-            draws = law.expected(counts, chosen)
-            return self._prediction(counts, draws, estimand, notes, evidence="ranks")
+            draws, others = law.expected(counts, chosen), self.attributes_.notes_on_best
+            predicted = self._prediction(counts, draws, estimand, notes, evidence="ranks")
+            kept = tuple(note for note in predicted.base_notes if note not in others)
+            return replace(predicted, base_notes=kept)
         draws, limits = self.law_.expected(counts, chosen), self.rank_limits_
         notes = self._notes_on_scores(counts[farthest], draws[..., farthest], estimand)
         return self._prediction(counts, draws, estimand, notes, limits, self.attributes_.evidence)
@@ -423,6 +426,7 @@ class LawModel(FittedModel):
             estimand,
             evidence,
             rank_limits,
+            self._warned,
         )
 
     def discriminability(self, u: Any) -> xr.DataArray:

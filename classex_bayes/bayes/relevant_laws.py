@@ -77,7 +77,9 @@ def fitted_laws(
         notes[name] = fitted.notes_
         groups[str(number)] = mixture_group(law).assign(share=("level", level.share))
     tree = xr.DataTree.from_dict(groups)
-    tree.attrs["notes"] = json.dumps(joint_notes(notes))
+    counted = "recall" if isinstance(metric, Accuracy) else metric.name
+    few = [f"{counted}: {note}" for note in ranks.few_errors(metric)]
+    tree.attrs["notes"] = json.dumps([*joint_notes(notes), *few])
     return tree
 
 

@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import wraps
+from functools import cached_property, wraps
 from typing import Any, Protocol, Self
 
 import numpy as np
@@ -40,6 +40,7 @@ def checked_fit(fit: Callable[..., Any]) -> Callable[..., Any]:
         for pilot in tasks:
             source_task(pilot)
         warn_of(*tasks)
+        vars(self).pop("_warned", None)
         return fit(self, *arguments, **settings)
 
     return checked
@@ -71,6 +72,11 @@ class Parameters:
     def name(self) -> str:
         """Name in tables and legends."""
         return type(self).__name__
+
+    @cached_property
+    def _warned(self) -> set[tuple[int, int]]:
+        """Pairs (k, k1) of earlier predictions of this fit whose distance was warned of."""
+        return set()
 
     def _require(self, attribute: str) -> Any:
         """Fitted attribute, or an error that says what to call."""
@@ -200,6 +206,7 @@ class PointEstimator(Parameters, ABC):
             self._n_classes,
             notes,
             replace(self._estimand, ranked=self._ranked),
+            warned=self._warned,
         )
 
 

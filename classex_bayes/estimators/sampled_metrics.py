@@ -141,7 +141,9 @@ class SampledMetrics(PointEstimator):
         estimand = Estimand(metric=chosen.name, ranked=self._ranked)
         if not chosen.is_rank:
             notes += note_outside(values, counts, "the values for each L may lie outside")
-        return Extrapolation.from_point(counts, values, name, self._n_classes, notes, estimand)
+        return Extrapolation.from_point(
+            counts, values, name, self._n_classes, notes, estimand, warned=self._warned
+        )
 
     def _curve(self, k: IntArray, metric: MeanMetric = _ACCURACY) -> FloatArray:
         table, n = self._table, int(self._table.n_competitors[0])

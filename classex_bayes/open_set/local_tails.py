@@ -10,6 +10,9 @@ distance d it has the depth
 in the tail. The curvature :math:`\gamma \ge 0` is that of all probes: exponents rise towards a
 probe. Embeddings have a few coordinates with large variances and many with small ones, which
 separate classes only at small distances.
+
+If a probe has only i < j candidates, because the others are ruled out, its tail follows from the
+farthest of them: with the usual exponent, j classes would be within :math:`r_i (j / i)^{1 / m}`.
 """
 
 from collections.abc import Sequence
@@ -94,6 +97,22 @@ class TailHierarchy:
         noise = np.diag([_LOCATION_NOISE / exponent**2, _EXPONENT_NOISE])
         gain = np.linalg.solve(between + noise, between).T
         return cls(exponent, gain, between - gain @ between)
+
+    def completed(self, tails: LocalTails, wrong: FloatArray) -> LocalTails:
+        """Tails that probes with fewer than j candidates have, too, from log distances (n, M).
+
+        Without any candidate, half a class is expected within the largest distance of all.
+        """
+        finite = np.isfinite(wrong)
+        number = finite.sum(axis=1)
+        listed = np.where(finite, wrong, -np.inf).max(axis=1)
+        farthest = np.where(number > 0, listed, listed.max())
+        location = farthest + np.log(N_NEAREST / np.maximum(number, 0.5)) / self.exponent
+        few = np.isnan(tails.location)
+        return tails._replace(
+            location=np.where(few, location, tails.location),
+            exponent=np.where(few, self.exponent, tails.exponent),
+        )
 
     def shrunk(self, observed: FloatArray) -> LocalTails:
         """Posterior means of locations and exponents."""

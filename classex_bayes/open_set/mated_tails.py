@@ -14,7 +14,13 @@ import numpy as np
 import xarray as xr
 from scipy.special import betaincc
 
-from classex_bayes.bayes.tails.depths import LARGEST_DEPTH, DistanceScale, ScoreForm, depths_of
+from classex_bayes.bayes.tails.depths import (
+    LARGEST_DEPTH,
+    N_NEAREST,
+    DistanceScale,
+    ScoreForm,
+    depths_of,
+)
 from classex_bayes.bayes.tails.tail_laws import LOG_P
 from classex_bayes.bayes.tails.tail_model import (
     DEPTHS,
@@ -77,6 +83,9 @@ class MatedTails:
         log_true = scale.log_distance(nearest.true)
         table = task.require("ranks among all classes")
         depth = depths_of(nearest, ScoreForm(scale), table)
+        few = np.isposinf(wrong.lists.log_distance[:, N_NEAREST - 1]) & np.isfinite(log_true)
+        inwards = wrong.local.location[few] - log_true[few]
+        depth[few] = np.minimum(wrong.local.exponent[few] * inwards, LARGEST_DEPTH)
         effect = max(task.design_effect(), 1.0)
         draws = parameters.level.size
         decline = _decline(wrong, log_true, depth > 0, effect, draws, rng)

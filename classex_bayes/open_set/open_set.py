@@ -1,7 +1,9 @@
 """OpenSetExtrapolator: identification rates at a threshold, with any number of enrolled classes."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
+from itertools import product
 from typing import Any, Self
 
 import numpy as np
@@ -48,6 +50,7 @@ _LARGEST_DRIFT = 100.0  # which leaves every rate open
 _DEFAULT_TAIL_PRIOR = TailPrior()
 # All but one of the populations of docs/corpus.md have a smaller slope.
 _LARGEST_SLOPE = 1.3
+_FAR_BELOW = 3  # ratio of a limit to the mean of the rate that a threshold keeps there
 _OBSERVED = {
     "true_score": "score of each instance for its true class",
     "best_wrong_score": "best score of each instance for a wrong class",
@@ -231,6 +234,7 @@ class OpenSetExtrapolator(FittedModel):
             forms={fit.form.name: 1.0},
             pareto_k=max(fit.sample.pareto_k, of_wrong, of_others),
         )
+        attributes = replace(attributes, notes=scale.note_on_origin(nearest))
         return self._keep(tree, attributes, (task,), seeds)
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
@@ -264,11 +268,6 @@ class OpenSetExtrapolator(FittedModel):
         others = self.rates_.has_other_probes
         return "best score of the non-mated probes" if others else "best wrong score of the pilot"
 
-    @cached_property
-    def _warned(self) -> set[str]:
-        """Warnings of earlier predictions, which are not repeated."""
-        return set()
-
     @property
     def posterior_(self) -> xr.Dataset:
         """Draws of the parameters of both calibrations."""
@@ -299,7 +298,7 @@ class OpenSetExtrapolator(FittedModel):
         fpir: float | None = None,
         fnir: float | None = None,
         rank: int = 1,
-        prob_kept: float = 0.95,
+        prob_kept: float | Sequence[float] = 0.95,
     ) -> OpenSetPrediction:
         r"""Posterior of FNIR and FPIR with k enrolled classes.
 
@@ -317,13 +316,15 @@ class OpenSetExtrapolator(FittedModel):
             threshold with :math:`P(FNIR(k, t) \le fnir) \ge prob_{kept}`.
         rank : int
             Length R of the list of candidates. A mated probe is identified if its class is in it.
-        prob_kept : float
-            Posterior probability that FPIR is at most `fpir`, or FNIR at most `fnir`.
+        prob_kept : float or sequence of float
+            Posterior probability that FPIR is at most `fpir`, or FNIR at most `fnir`. Several, such
+            as [0.95, 0.5], give a strict and an even threshold in one table.
 
         Returns
         -------
         OpenSetPrediction
-            `threshold`, `fnir` and `fpir` (chain, draw, k, and threshold if there are several).
+            `threshold`, `fnir` and `fpir` (chain, draw, k, and threshold or prob_kept if there are
+            several).
 
         Raises
         ------
@@ -358,7 +359,7 @@ class OpenSetExtrapolator(FittedModel):
         *,
         threshold: Any = None,
         accuracy: float | None = None,
-        prob_kept: float = 0.95,
+        prob_kept: float | Sequence[float] = 0.95,
     ) -> SelectivePrediction:
         r"""Posterior of a classifier with k classes that answers if the best score reaches t.
 
@@ -378,13 +379,13 @@ class OpenSetExtrapolator(FittedModel):
         accuracy : float, optional
             Smallest acceptable accuracy among the answered instances, instead of a threshold. For
             each k it selects the loosest threshold that reaches it with probability `prob_kept`.
-        prob_kept : float
-            Posterior probability of reaching `accuracy`.
+        prob_kept : float or sequence of float
+            Posterior probability of reaching `accuracy`, as in `predict`.
 
         Returns
         -------
         SelectivePrediction
-            `accuracy` and `answered` (chain, draw, k), and `threshold`.
+            `accuracy` and `answered`, and `threshold`, with the dimensions of `predict`.
 
         Raises
         ------
@@ -436,7 +437,7 @@ class OpenSetExtrapolator(FittedModel):
         rates: Mapping[str, Rate],
         threshold: Any,
         limits: Mapping[str, float | None],
-        prob_kept: float,
+        prob_kept: float | Sequence[float],
         wrong: WrongTails,
         **rank: Any,
     ) -> Prediction:
@@ -444,7 +445,11 @@ class OpenSetExtrapolator(FittedModel):
 
         `wrong` are the tails of the wrong scores that the rates depend on.
         """
-        counts, level = class_counts(k), probability(prob_kept, "prob_kept")
+        counts = class_counts(k)
+        if is_single := np.ndim(prob_kept) == 0:
+            prob_kept = [probability(prob_kept, "prob_kept")]
+        between = "numbers between 0 and 1"
+        levels = numbers(prob_kept, "prob_kept", between, lambda p: (p > 0) & (p < 1)).tolist()
         wanted = {name: limit for name, limit in limits.items() if limit is not None}
         passed = [*["threshold"] * (threshold is not None), *wanted]
         if len(passed) != 1:
@@ -459,13 +464,21 @@ class OpenSetExtrapolator(FittedModel):
             value = probability(limit, name)
             kept = [
                 self.rates_.threshold_for(name, rates[name], value, size, level)
-                for size in counts.tolist()
+                for size, level in product(counts.tolist(), levels)
             ]
             ends, missing = zip(*kept, strict=True)
-            chosen = xr.DataArray(np.array(ends), {"k": counts}, "k", "threshold")
+            dims = {"k": counts, "prob_kept": levels}
+            chosen = xr.DataArray(
+                np.reshape(ends, (counts.size, len(levels))), dims, [*dims], "threshold"
+            )
+            chosen = chosen.isel(prob_kept=0, drop=True) if is_single else chosen
             direction = "at least" if name == "accuracy" else "at most"
-            promise = f", {result.labels[name]} {direction} {value:g} with probability {level:g}"
-        fields = self._draws_of(rates, chosen, counts) | rank
+            promise = f", {result.labels[name]} {direction} {value:g} with probability "
+            promise += " or ".join(f"{level:g}" for level in levels)
+        fields: dict[str, Any] = self._draws_of(rates, chosen, counts)
+        if fpir := is_single and limits.get("fpir"):
+            missing += _note_on_strictness(fields["fpir"], fpir, levels[0])
+        fields |= rank
         notes = *filter(None, missing), *self._notes(chosen, counts, wrong, **rank)
         known = self.attributes_
         return result(chosen, self._fitted_name, known.n_classes, promise, notes, **fields)
@@ -493,13 +506,14 @@ class OpenSetExtrapolator(FittedModel):
     def _draws_of(
         self, rates: Mapping[str, Rate], chosen: xr.DataArray, counts: IntArray
     ) -> dict[str, Any]:
-        """Draws of rates (chain, draw, k), and threshold if there are several."""
+        """Draws of rates (chain, draw, k), and threshold or prob_kept if there are several."""
         sample = {dim: self.posterior_[dim].values for dim in SAMPLE_DIMS}
         coords = {**sample, "k": counts}
-        thresholds = chosen.values[:, None]
         if "threshold" in chosen.dims:
-            coords["threshold"] = chosen.values
             thresholds = np.broadcast_to(chosen.values, (counts.size, chosen.size))
+        else:
+            thresholds = chosen.values.reshape(counts.size, -1)
+        coords |= {str(dim): chosen[dim].values for dim in chosen.dims if dim != "k"}
         shape = [values.size for values in coords.values()]
         rows = list(zip(counts.tolist(), thresholds.tolist(), strict=True))
         arrays = {}
@@ -531,7 +545,6 @@ class OpenSetExtrapolator(FittedModel):
                 f"no {kind} reaches some of these thresholds (the best one is "
                 f"{scale.text(wrong.tightest)}), so the share of wrong scores there is extrapolated"
             )
-        notes += self.rates_.note_on_range(thresholds)
         if thresholds.size and not mated.accepted(tightest).any():
             notes.append(
                 "no true class of the pilot reaches some of these thresholds (the best true score "
@@ -547,3 +560,20 @@ class OpenSetExtrapolator(FittedModel):
         n_classes = self.attributes_.n_classes
         far = far_beyond(int(counts.max()), n_classes, "enrolled classes", self._warned)
         return (*notes, *far)
+
+
+def _note_on_strictness(fpir: xr.DataArray, limit: float, prob_kept: float) -> tuple[str, ...]:
+    """A note if thresholds that keep FPIR (chain, draw, k) at a limit are far stricter on average.
+
+    The draws of FPIR are skewed, most of all far beyond the pilot.
+    """
+    mean = fpir.mean(SAMPLE_DIMS)
+    strict = mean.where(mean < limit / _FAR_BELOW).dropna("k")
+    if not strict.size:
+        return ()
+    k, value = strict["k"].values[-1], strict.values[-1]
+    return (
+        f"with {k:,} classes the mean FPIR is {value:.2g}: a threshold that keeps {limit:g} with "
+        f"probability {prob_kept:g} is strict, so FNIR is larger than at an FPIR of {limit:g}. "
+        f"prob_kept=[{prob_kept:g}, 0.5] shows the even threshold, too",
+    )

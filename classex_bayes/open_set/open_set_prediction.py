@@ -16,9 +16,11 @@ from classex_bayes.typing import IntArray
 class ThresholdPrediction(Tabulated):
     """Draws of two rates at one threshold for each k, or at several thresholds.
 
+    If there are several probabilities of keeping a limit, each k has a threshold for each of them.
+
     Attributes
     ----------
-    threshold : DataArray with dimension k, or threshold
+    threshold : DataArray with dimensions k and perhaps prob_kept, or threshold
         Thresholds. Scores at or above a threshold are accepted, or distances at or below it.
     estimator : str
         Name of the estimator.
@@ -101,22 +103,29 @@ class ThresholdPrediction(Tabulated):
 
     def _table(self, ci_prob: float | None = None, ci_kind: str | None = None) -> DrawsTable:
         rates = xr.concat(self.rates.values(), pd.Index(list(self.rates), name="rate"))
-        threshold, rows = self.threshold, ["rate", "k"]
-        if "threshold" in threshold.dims:
-            rows = ["threshold", *rows]
+        # Thresholds are the same for all k, those of several probabilities are next to each other.
+        dims = self.threshold.dims
+        rows = ["threshold"] * ("threshold" in dims) + ["rate", "k"]
+        rows += ["prob_kept"] * ("prob_kept" in dims)
         rates = rates.transpose(*rows, ...)
         table = DrawsTable.of_draws(rates, ci_prob, ci_kind)
-        column = threshold.broadcast_like(rates.isel(chain=0, draw=0)).transpose(*rows)
-        numbers, errors = (part.droplevel(rows[:-2]) for part in (table.numbers, table.errors))
-        return DrawsTable(numbers, errors).with_constants("threshold", column.values.ravel())
+        others = [name for name in rows if name not in ("rate", "k")]
+        numbers, errors = (part.droplevel(others) for part in (table.numbers, table.errors))
+        table, row = DrawsTable(numbers, errors), rates.isel(chain=0, draw=0)
+        columns = {"prob_kept": rates["prob_kept"]} if "prob_kept" in dims else {}
+        for name, column in (columns | {"threshold": self.threshold}).items():
+            values = column.broadcast_like(row).transpose(*rows).values
+            table = table.with_constants(name, values.ravel())
+        return table
 
     def _display(self) -> Display:
         header = f"{self.estimator}: {self.description}, from {self.pilot}"
         notes = tuple(f"note: {note}" for note in self.notes)
         table = self._table()
         # With all digits, because a system is configured with them.
-        exact = [f"{threshold:.15g}" for threshold in table.numbers["threshold"]]
-        return Display(header, table.text().assign(threshold=exact), notes)
+        chosen = table.numbers.columns.intersection(["threshold", "prob_kept"])
+        exact = {name: [f"{number:.15g}" for number in table.numbers[name]] for name in chosen}
+        return Display(header, table.text().assign(**exact), notes)
 
 
 @dataclass(frozen=True, repr=False, eq=False, kw_only=True)

@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from classex_bayes.bayes.tails.depths import DistanceScale, scale_of
-from classex_bayes.core.ranks.nearest import NearestClasses
+from classex_bayes.core.ranks.nearest import ROUNDING, NearestClasses
 from classex_bayes.open_set.mated_tails import MatedTails
 from classex_bayes.open_set.probe_lists import reached_by_99_percent
 from classex_bayes.open_set.wrong_tails import MOST_KEPT, WrongTails
@@ -41,14 +41,31 @@ class ThresholdScale:
     def of(cls, nearest: NearestClasses) -> Self:
         """Scale of the scores of a task.
 
-        Scores without a known origin have a scale without an end, since a threshold may be better
-        than all scores of a pilot.
+        Scores that come near 0, 1 or 100 and do not exceed it have their origin there. Others
+        without a known origin have a scale without an end, since a threshold may be better than all
+        scores of a pilot.
         """
         if nearest.has_origin:
             return cls(scale_of(nearest), nearest.negated)
+        known = np.concatenate([nearest.scores.ravel(), nearest.true])
+        known = known[np.isfinite(known)]
+        if np.isfinite(end := _end_of(float(known.min()), float(known.max()))):
+            return cls(DistanceScale(end), nearest.negated)
         listed = nearest.scores[np.isfinite(nearest.scores)]
         size = float(np.abs(listed).max())  # without which squares of large numbers overflow
         return cls(DistanceScale(unit=float((listed / size).std()) * size), nearest.negated)
+
+    def note_on_origin(self, nearest: NearestClasses) -> tuple[str, ...]:
+        """A note if the scores seem to have an end, which is taken for their origin."""
+        if nearest.has_origin or np.isinf(self.scale.origin):
+            return ()
+        end = f"{float(self.threshold(-np.inf)):g}"
+        kind, side = ("distance", "below") if self.are_distances else ("score", "above")
+        return (
+            f"no {kind} of the pilot is {side} {end}, so {end} is taken for a perfect match, as of "
+            "cosines. If the scores are made of probabilities, such as sigmoids or their "
+            "logarithms, rates near this end are wrong: pass the logits",
+        )
 
     @property
     def _sign(self) -> int:
@@ -80,6 +97,18 @@ class ThresholdScale:
         near = self.threshold([log_distance, log_distance - _RESOLUTION])
         step = max(abs(float(np.diff(near)[0])), math.ulp(float(near[0])))
         return -math.floor(math.log10(step))
+
+
+def _end_of(lowest: float, highest: float) -> float:
+    """End of the range of scores: 1 of cosines and probabilities, 100 of percentages, 0, or inf.
+
+    Scores up to 1 are not far from it if one is at least 1/2. Others come nearer.
+    """
+    if lowest >= -1 and 0.5 <= highest <= 1 + ROUNDING:
+        return 1.0
+    if lowest >= 0 and 100 - 100 * _NEAR <= highest <= 100:
+        return 100.0
+    return 0.0 if _NEAR * lowest <= highest <= 0 else np.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,32 +151,12 @@ class ThresholdRates:
 
     @cached_property
     def observed(self) -> FloatArray:
-        """Finite log distances of all scores."""
+        """Finite log distances of all scores, but for the rounding of equal vectors."""
         lists = [tails.lists.log_distance.ravel() for tails in (self.mated.wrong, self.nonmated)]
         distances = np.concatenate([self.mated.log_distance, *lists])
-        return distances[np.isfinite(distances)]
-
-    def note_on_range(self, thresholds: FloatArray) -> tuple[str, ...]:
-        """A note if scores have an end, like probabilities, that they or thresholds come near.
-
-        It is 1 or 100 for scores from 0 on, and 0 for negative ones. Scores near their end lie
-        closer together than the model of scores without an end assumes.
-        """
-        scores = self.scale.threshold(self.observed)
-        lowest, highest = float(scores.min()), float(scores.max())
-        end = next((end for end in (1, 100) if lowest >= 0 and highest <= end), 0)
-        if np.isfinite(self.scale.scale.origin) or highest > end:
-            return ()
-        exceeds = end < 100 and bool((thresholds > end).any())
-        if not exceeds and highest < end - _NEAR * (end or -lowest):
-            return ()
-        return (
-            f"no score of the pilot exceeds {end}, "
-            f"{'but thresholds do' if exceeds else 'and some come near it'}. If the scores are "
-            "made of probabilities, such as sigmoids or their logarithms, rates near this end are "
-            "wrong: pass the logits. If they are minus distances, pass the distances with "
-            "higher_is_better=False",
-        )
+        origin = abs(self.scale.scale.origin)
+        equal = math.log(ROUNDING * origin) if 0 < origin < np.inf else -np.inf
+        return distances[np.isfinite(distances) & (distances > equal)]
 
     def known_range(self, k: int) -> tuple[float, float]:
         """Log distances of the loosest and the tightest threshold at which rates are known.

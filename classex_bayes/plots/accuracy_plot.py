@@ -28,7 +28,7 @@ _ACCURACY = "accuracy"
 _EXPECTED = "what predict(k) returns, a fitted estimator, or a list or mapping of them"
 
 
-@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
+@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target", "ref_line")
 def plot_accuracy(
     panel: "Panel",
     predictions: Extrapolation
@@ -47,6 +47,8 @@ def plot_accuracy(
     **drawing: Unpack[Drawing],
 ) -> None:
     """Draw accuracy, or another metric, against the number of classes, on a logarithmic axis.
+
+    A dotted line is at the source classes, beyond which values are extrapolated.
 
     Parameters
     ----------
@@ -132,6 +134,8 @@ def draw_accuracy(
     named = zip(distinct_names(predicted), predicted, strict=True)
     for name, prediction in sorted(named, key=lambda pair: not isinstance(pair[1], Bounds)):
         panel.prediction(name, prediction)
+    for size in sorted({prediction.n_classes for prediction in predicted}):
+        panel.vertical(estimand.source, size, "ref_line")
     if task is not None:
         _draw_observed(panel, task, metric)
     if truth is not None:

@@ -127,7 +127,7 @@ def _share_up_to(data: xr.Dataset) -> xr.DataArray:
     return counts / counts.isel(bin=-1)
 
 
-@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target")
+@plot_function("ci_band", "mean", "observed", "bounds", "truth", "target", "ref_line")
 def plot_prior_predictive(
     panel: "Panel",
     model: BayesianExtrapolator,

@@ -8,6 +8,8 @@ from arviz_stats.base import array_stats
 from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
+from classex_bayes.arguments import truth_value
+from classex_bayes.bayes.extrapolator import checked_model_with_prior
 from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
@@ -145,6 +147,7 @@ def plot_discriminability(
     model: LawModel | Sequence[LawModel],
     *,
     z: ArrayLike | None = None,
+    prior: bool = False,
     ci_prob: float | None = None,
     ci_kind: str | None = None,
     **drawing: Unpack[Drawing],
@@ -161,8 +164,12 @@ def plot_discriminability(
         Fitted models, such as a `BayesianExtrapolator`.
     z : array-like of float, optional
         Places at which D is drawn, rising; from -3 to 6 by default.
+    prior : bool
+        Whether the prior of a `BayesianExtrapolator` is drawn, in gray. Where both bands are alike,
+        the data say nothing.
     {shared}
     """
+    with_prior = truth_value(prior, "prior")
     z = _Z if z is None else np.asarray(z, dtype=float)
     several = model if isinstance(model, Sequence) else [model]
     models = [checked_model(fitted) for fitted in several]
@@ -170,6 +177,9 @@ def plot_discriminability(
         raise DataError("model: expected one or more fitted models of different names")
     for fitted in models:
         panel.draws(fitted.name, z, fitted.discriminability(ndtr(z)))
+    for fitted in models if with_prior else []:
+        law = checked_model_with_prior(fitted, "a prior").prior_discriminability(ndtr(z))
+        panel.draws(f"prior of {fitted.name}", z, law, color=panel.muted)
     for size in sorted({fitted.attributes_.n_classes for fitted in models}):
         panel.vertical("resolved by the source classes", -ndtri(1 / size), "ref_line")
     labels = "Discriminability function", "z = Φ⁻¹(u)", "D(u) = P(U* ≤ u)"

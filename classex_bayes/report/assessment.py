@@ -4,14 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from classex_bayes.bayes.checks.sensitivity import ADVICE, PRIOR_NAMES, Sensitivity
+from classex_bayes.bayes.checks.sensitivity import (
+    ADVICE,
+    BY_ASSUMPTION,
+    NARROWED,
+    PRIOR_NAMES,
+    Sensitivity,
+)
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.formatting import capitalized
 from classex_bayes.results.extrapolation import Extrapolation
 
-# An interval narrower than this share of the limits of the ranks is driven by scores or prior.
-_NARROWED = 0.5
 _WIDEST = 0.5  # widest limits of the ranks that are informative
 _LITTLE_MOVED = "A stronger or weaker prior would change little."
 _BY_PRIOR = {
@@ -82,7 +86,7 @@ def driving_evidence(
         return DrivingEvidence(title or "The data decide", advice or usual, bool(title))
     lower, upper = limits.at(metric, np.array([k]), ci_prob)[:, 0]
     width = float(prediction.interval(ci_prob).loc[k].diff()["upper"])
-    narrowed = width < _NARROWED * (upper - lower)
+    narrowed = width < NARROWED * (upper - lower)
     span = prediction.estimand.numerals.span(lower, upper)
     sentences = f"Without a prior, the ranks of the pilot allow {span}."
     by_scores = "scores" in prediction.evidence
@@ -101,7 +105,7 @@ def driving_evidence(
         title = "The scores decide" if by_scores else "The model decides beyond the pilot"
     else:
         title = "The ranks of the pilot decide"
-    if diagnosis == "data decide":
+    if diagnosis in ("data decide", *BY_ASSUMPTION):
         sentences += f" {_LITTLE_MOVED}"
         sentences += " But that the tails are power laws is assumed." * by_scores
     return DrivingEvidence(title, sentences)

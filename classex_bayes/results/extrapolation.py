@@ -214,13 +214,16 @@ class Extrapolation(CurveDraws):
         n_classes: int,
         notes: tuple[str, ...] = (),
         estimand: Estimand = _ACCURACY,
+        warned: set[tuple[int, int]] | None = None,
     ) -> "Extrapolation":
         """Wrap a point estimate, `values` (n_k,): one chain, one draw, no interval.
 
         The other arguments are those of `from_draws`.
         """
         draws = np.asarray(values, dtype=float)[None, None, :]
-        return cls.from_draws(k, draws, estimator, "none", n_classes, notes, estimand)
+        return cls.from_draws(
+            k, draws, estimator, "none", n_classes, notes, estimand, warned=warned
+        )
 
     @classmethod
     def from_draws(
@@ -234,6 +237,7 @@ class Extrapolation(CurveDraws):
         estimand: Estimand = _ACCURACY,
         evidence: str = "",
         rank_limits: RankLimits | None = None,
+        warned: set[tuple[int, int]] | None = None,
     ) -> "Extrapolation":
         """Wrap draws of a metric, or of the risk.
 
@@ -257,6 +261,8 @@ class Extrapolation(CurveDraws):
             Evidence of the posterior.
         rank_limits : RankLimits, optional
             Values that the ranks of the pilot allow without a prior.
+        warned : set of (int, int), optional
+            Pairs (k, k1) that are far apart and were warned of. One of them is not warned of again.
 
         Returns
         -------
@@ -270,7 +276,7 @@ class Extrapolation(CurveDraws):
         if not np.isfinite(draws).all():
             quantity = estimand.quantity
             raise FloatingPointError(f"{estimator}: the predicted {quantity} is not finite")
-        notes = notes + far_beyond(np.max(k), n_classes, estimand.source)
+        notes = notes + far_beyond(int(np.max(k)), n_classes, estimand.source, warned)
         array = xr.DataArray(
             draws,
             dims=("chain", "draw", "k"),
@@ -565,11 +571,12 @@ def far_beyond(
     largest_k: int,
     n_classes: int,
     classes: str = "source classes",
-    warned: set[str] | None = None,
+    warned: set[tuple[int, int]] | None = None,
 ) -> tuple[str, ...]:
     """Warn of a k far beyond the n classes of the pilot, which are called `classes`.
 
-    Returns the warning as a note for the prediction. The warnings in `warned` are not repeated.
+    Returns the warning as a note for the prediction. The pairs (k, n) in `warned` are not warned of
+    again.
     """
     if largest_k <= FARTHEST_FACTOR * n_classes:
         return ()
@@ -577,8 +584,8 @@ def far_beyond(
         f"k = {largest_k:,} is {largest_k / n_classes:,.0f} times the {n_classes:,} {classes}; so "
         "far beyond them the prediction depends on the model more than on the data"
     )
-    warned = set() if warned is None else warned
-    if note not in warned:
+    pair, warned = (largest_k, n_classes), set() if warned is None else warned
+    if pair not in warned:
         warn(note, ExtrapolationWarning)
-    warned.add(note)
+    warned.add(pair)
     return (note,)

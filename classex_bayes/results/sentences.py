@@ -138,6 +138,7 @@ def errors_sentence(task: SourceTask) -> str:
     cumulative, units = np.cumsum(errors[worst]) / total, task.table.provenance.nouns.units
     number = int(np.searchsorted(cumulative, _ERROR_SHARE - 1e-12)) + 1
     share = f"{percent(cumulative[number - 1])} of the {total:,} errors"
+    share = "the only error" if total == 1 else share
     if number > _MOST_NAMED:
         tested = np.unique(task.y).size
         return f"{number:,} of the {tested:,} tested {units} account for {share}."

@@ -374,4 +374,5 @@ class BayesianRisk(FittedModel):
             self.attributes_.n_classes,
             self.notes_,
             Estimand(metric=RISK),
+            warned=self._warned,
         )

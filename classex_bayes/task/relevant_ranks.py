@@ -11,8 +11,9 @@ import pandas as pd
 from classex_bayes.core.metrics import GainMetric, MeanMetric, Metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.judged_runs import JudgedRun
-from classex_bayes.task.provenance import CUT_RANKS, DOCUMENTS, Provenance
+from classex_bayes.task.provenance import CANDIDATES, CUT_RANKS, DOCUMENTS, Provenance
 from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.rules import ERRORS, Tested
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
 # Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
@@ -160,6 +161,13 @@ class RelevantRanks:
         order = np.argsort(self.n_ahead, kind="stable")
         ends = np.cumsum(np.bincount(self.n_ahead))[:-1]
         return enumerate(np.split(order, ends))
+
+    def few_errors(self, metric: MeanMetric) -> tuple[str, ...]:
+        """A note if hardly any of the documents that a metric counts ranks behind another one."""
+        table = self._table(np.arange(self.query.size), self.weight(metric))
+        words = replace(table.provenance, nouns=CANDIDATES)
+        found = ERRORS.finding(Tested(replace(table, provenance=words), None, None))
+        return (found.sentence,) * found.is_note
 
     def levels(self, metric: MeanMetric) -> list[Level]:
         """The documents by their laws: each of the best ones has its own, all others share one."""

@@ -170,7 +170,8 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
     table = tested.table
     erring = table.n_better > 0
     n, n_classes = np.count_nonzero(erring), np.unique(table.y[erring]).size
-    found = f"{n} of {table.n_test:,} {tested.nouns.instances} lost to a competitor"
+    instances = tested.nouns.true if table.provenance.is_part else tested.nouns.instances
+    found = f"{n} of {table.n_test:,} {instances} lost to a competitor"
     found += f", in {n_classes} of the {tested.nouns.units}" * bool(n)
     if n == 0:
         found += (
@@ -440,18 +441,19 @@ _GUESSING = Rule(
     "reversed (higher_is_better=False for distances, else higher_is_better=True), or {order}",
     at_least=True, needs="a known accuracy and five independent instances",
 )  # fmt: skip
+ERRORS = Rule(
+    "number of errors", _errors,
+    _FEWEST,
+    "{found}",
+    ". So few errors, or of so few {nouns.units}, hardly show how fast the accuracy falls, and "
+    "the model or its prior dominates. Test more {nouns.ranked} or {nouns.instances} until "
+    "{limit:.0f} or more are wrong, of 5 {nouns.units} or more",
+    at_least=True, is_note=True,
+)  # fmt: skip
 OF_CURVES = _CLASSES, _GUESSING
 RULES = (
     _CLASSES,
-    Rule(
-        "number of errors", _errors,
-        _FEWEST,
-        "{found}",
-        ". So few errors, or of so few {nouns.units}, hardly show how fast the accuracy falls, and "
-        "the model or its prior dominates. Test more {nouns.ranked} or {nouns.instances} until "
-        "{limit:.0f} or more are wrong, of 5 {nouns.units} or more",
-        at_least=True, is_note=True,
-    ),
+    ERRORS,
     _GUESSING,
     Rule(
         "order of lists", _order,

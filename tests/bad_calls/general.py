@@ -90,7 +90,7 @@ QUESTIONS = [
     ),
     Bad(partial(backtest, 4), "n_jobs", "number of processes", {"n_jobs": 10**30}),
     Bad(backtest, "store", "expected a path found 2", {"store": 2}),
-    Bad(backtest, "store", "expected a path", {"store": "a\0"}),
+    *[Bad(backtest, "store", "expected a path", {"store": path}) for path in ("", "a\0")],
     Bad(backtest, "n_jobs", "'two'", {"n_jobs": "two"}),
     Bad(backtest, "sampler", "'drawings' 'draws'", {"sampler": {"drawings": 5}}),
     Bad(backtest, "n_pilots", "at most", {"n_pilots": FAR}),

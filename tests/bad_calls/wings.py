@@ -110,7 +110,7 @@ OPEN_SET = [
     *each(identified, "threshold", [0.5, NAN], 1e9),
     *each(identified, "fpir", 0),
     *each(identified, "fnir", 2),
-    *each(partial(identified, fpir=0.1), "prob_kept", 1),
+    *each(partial(identified, fpir=0.1), "prob_kept", 1, [0.9, 1]),
     *each(partial(identified, threshold=0.5), "rank", 0),
     *each(lambda rate: identified(threshold=1.0).interval(rate), "rate", "x", 0.95),
     *each(open_set, "drift", -1),

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pymc as pm
@@ -12,7 +13,7 @@ from scipy.special import ndtr
 from scipy.stats import binom
 from sklearn.base import clone
 
-from classex_bayes import BayesianExtrapolator, MixturePrior, SourceTask
+from classex_bayes import BayesianExtrapolator, ClassExReg, MixturePrior, SourceTask
 from classex_bayes.exceptions import ExtrapolationWarning
 from classex_bayes.results import Estimand
 from classex_bayes.simulate import GaussianNearestNeighbor
@@ -118,6 +119,18 @@ def test_far_predictions_are_warned_of(fitted):
         predicted = fitted.predict([100, 20_001])
     assert len(caught) == 1 and caught[0].filename == __file__
     assert any("20,001" in note for note in predicted.notes)
+
+
+def test_a_far_k_is_warned_of_once_for_each_fit(fitted):
+    """Each prediction has the note, in the words of its metric."""
+    point = ClassExReg(0.5).fit(fitted.task)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        predicted = [fitted.predict(30_003, metric=name) for name in ("accuracy", "mrr")]
+        predicted += [fitted.predict_test(30_003, random_seed=1), point.predict(30_003)]
+        predicted += [point.predict(30_003), point.fit(fitted.task).predict(30_003)]
+    assert len(caught) == 3
+    assert all(any("30,003" in note for note in p.notes) for p in predicted)
 
 
 @unsound_data

@@ -143,6 +143,18 @@ def test_summary_has_parameters_and_predictions(named):
     assert float(table.loc[f"{quantity}[600]", "mean"]) == pytest.approx(expected, abs=0.05)
 
 
+@pytest.mark.parametrize(
+    ("name", "line"),
+    {
+        "ranks": "priors: MixturePrior()",
+        "scores": "priors: MixturePrior(), TailPrior()",
+        "own prior": "priors: LaplacePrior()",
+    }.items(),
+)
+def test_a_printed_model_names_the_priors_of_its_fit(models, name, line):
+    assert line in repr(models[name]).splitlines()
+
+
 def test_defaults_of_arviz_can_be_read(models):
     for name, model in ((name, models[name]) for name in MODELS):
         assert len(arviz_stats.summary(model.idata)) < 40, name

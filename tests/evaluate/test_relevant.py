@@ -231,6 +231,28 @@ def test_a_prediction_says_once_how_many_relevant_documents_are_not_listed():
     assert sum("unanswered" in note for note in notes) == 1
 
 
+def test_few_errors_are_those_of_the_metric():
+    """The best document of each query is nearly always first, and the later ones are not."""
+    owner, late = np.repeat(np.arange(60), 2), np.tile([False, True], 60)
+    is_own = np.arange(60)[:, None] == np.append(owner, np.full(280, -1))
+    noise = np.random.default_rng(4).normal(size=is_own.shape)
+    said = {}
+    for name, height in (("late", 1.5), ("easy", 9.0)):
+        similarities = noise + is_own * np.append(np.where(late, height, 9.0), np.zeros(280))
+        qrels, run = run_of(similarities, owner, np.arange(400), 50)
+        task = cb.SourceTask.from_run(qrels, run, n_classes=400)
+        model = cb.BayesianExtrapolator(evidence="ranks")
+        model.fit(task, metrics=["recall@5", "ndcg@5"], **FEW)
+        for metric in ("success@1", "recall@5", "recall@2", "ndcg@5"):
+            notes = model.predict(800, metric=metric).notes
+            said[name, metric] = [note for note in notes if "So few errors" in note]
+    assert len(said["late", "success@1"]) == 1 and "of 60 queries" in said["late", "success@1"][0]
+    assert said["late", "recall@5"] == said["late", "ndcg@5"] == []
+    (of_recall,), (of_ndcg,) = said["easy", "recall@5"], said["easy", "ndcg@5"]
+    assert of_recall.startswith("recall: ") and "of 120 relevant documents" in of_recall
+    assert of_ndcg.startswith("ndcg@5: ") and said["easy", "recall@2"] == [of_recall]
+
+
 def two_engines(kept, n_classes, seed):
     """Runs of two engines on some of the documents; the second has noisier similarities."""
     scores, owner = corpus(150, 10_000, seed)

@@ -247,6 +247,37 @@ def test_poor_probes_are_far_from_all_classes():
     assert answered == pytest.approx(float(truth.answered[0, 0]), abs=0.05)
 
 
+def test_blocked_pairs_leave_the_rates_of_the_others():
+    """Some probes have few candidates, as after blocking; the others are ruled out at any k."""
+    rng, k1, k = np.random.default_rng(5), 200, 1500
+    centres, y = rng.normal(size=(k, 8)), np.arange(400) % k1
+    probes = centres[y] + 0.55 * rng.normal(size=(400, 8))
+    scores = -np.linalg.norm(probes[:, None] - centres, axis=2)
+    is_true = np.arange(k) == y[:, None]
+    blocked = (rng.random(400) < 0.3)[:, None] & (rng.random((400, k)) > 2 / k1) & ~is_true
+    scores[blocked] = -np.inf
+    task = cb.SourceTask.from_scores(scores[:, :k1], y)
+    model = cb.OpenSetExtrapolator().fit(task, **FEW)
+    wrong = np.where(is_true, -np.inf, scores)
+    threshold = float(np.quantile(wrong[:, :k1].max(axis=1), 0.98))
+    open_set, selective = (
+        predict([k1, k], threshold=threshold)
+        for predict in (model.predict, model.predict_selective)
+    )
+    for size in (k1, k):
+        best, true = wrong[:, :size].max(axis=1), scores[np.arange(400), y]
+        answered = np.maximum(best, true) >= threshold
+        fpir, share = (best >= threshold).mean(), answered.mean()
+        lower, upper = open_set.interval("fpir", 0.95).sel(k=size).values
+        assert lower <= fpir <= upper
+        assert abs(selective.answered.sel(k=size).mean() - share) < 0.05
+    loose = float(np.quantile(wrong[:, :k1].max(axis=1), 0.5))
+    right = (true > wrong[:, :k].max(axis=1)) & (true >= loose)
+    accuracy = right.sum() / (np.maximum(wrong.max(axis=1), true) >= loose).sum()
+    predicted = model.predict_selective(k, threshold=loose)
+    assert abs(predicted.accuracy.mean() - accuracy) < 0.05
+
+
 def test_a_promised_accuracy(world):
     easy = type(world)(mean=-12.0).task(120, 3)
     model = cb.OpenSetExtrapolator().fit(easy, **FEW)

@@ -257,6 +257,25 @@ def test_a_target_out_of_reach_is_missing_and_names_those_within_reach(
         assert not np.isnan(predict(k, **{rate: limit}, prob_kept=float(prob)).threshold)
 
 
+def test_strict_and_even_thresholds_are_in_one_table(cosines):
+    k, probs = [100, 10**5], [0.95, 0.5]
+    both = cosines.predict(k, fpir=0.01, prob_kept=probs)
+    for prob in probs:
+        single = cosines.predict(k, fpir=0.01, prob_kept=prob)
+        part = both.threshold.sel(prob_kept=prob)
+        assert np.array_equal(part, single.threshold)
+        assert np.array_equal(both.fnir.sel(prob_kept=prob), single.fnir)
+        strict = [note for note in single.notes if "prob_kept=[0.95, 0.5]" in note]
+        assert len(strict) == (prob == 0.95)
+    table = both.summary()
+    assert table.columns[:2].tolist() == ["threshold", "prob_kept"] and len(table) == 8
+    rows = table.loc[("FPIR", 10**5)]
+    assert rows["prob_kept"].tolist() == probs
+    assert rows["threshold"].tolist() == both.threshold.sel(k=10**5).values.tolist()
+    assert {"prob_kept", "threshold"} <= set(both.to_dataframe().columns)
+    assert "probability 0.95 or 0.5" in both.description and " 0.95 " in repr(both)
+
+
 # Curves
 
 
@@ -308,22 +327,26 @@ def test_scores_that_come_near_an_end_have_a_note(scores_of, end):
     probes, gallery, _ = gaussian(sd=0.7)
     scores = scores_of(2 * probes @ gallery.T)
     fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
-    observed = fitted.predict(60, threshold=float(np.quantile(scores, 0.99)))
+    observed = fitted.predict(60, threshold=fitted.thresholds(60)[0])
     beyond = fitted.predict(5000, fpir=1e-3)
+    assert not beyond.threshold > end
     for prediction in (observed, beyond):
-        (note,) = [note for note in prediction.notes if "pass the logits" in note]
-        assert f"exceeds {end}, " in note
+        assert any(f"is above {end}, " in note for note in prediction.notes)
 
 
-def test_thresholds_beyond_the_end_of_probabilities_have_a_note():
+def test_cosines_that_are_passed_as_similarities_have_the_rates_of_embeddings():
     probes, gallery, _ = gaussian(sd=0.7)
-    scores = 1 / (1 + np.exp(2 - 0.18 * probes @ gallery.T))
-    fitted = cb.OpenSetExtrapolator().fit(cb.SourceTask.from_scores(scores, range(60)), **FEW)
-    inside = fitted.predict(60, threshold=float(np.quantile(scores, 0.99)))
-    beyond = fitted.predict(5000, fpir=1e-3)
-    assert scores.max() < 0.95 and beyond.threshold > 1
-    assert not any("logits" in note for note in inside.notes)
-    assert any("exceeds 1, but thresholds do" in note for note in beyond.notes)
+    lengths = [np.linalg.norm(vectors, axis=1) for vectors in (probes, gallery)]
+    cosines, y = probes @ gallery.T / np.outer(*lengths), range(60)
+    assert cosines.min() < 0 and 0.5 < cosines.max() < 0.999
+    similar = cb.SourceTask.from_scores(cosines.astype(np.float32), y)
+    embedded = cb.SourceTask.from_embeddings(probes, gallery, y, distance="cosine")
+    first, second = (cb.OpenSetExtrapolator().fit(task, **FEW) for task in (similar, embedded))
+    rates = [model.predict([60, 5000], fpir=0.01) for model in (first, second)]
+    assert np.allclose(rates[0].threshold, rates[1].threshold, rtol=1e-3)
+    assert np.allclose(rates[0].fnir.mean(SAMPLES), rates[1].fnir.mean(SAMPLES), rtol=1e-2)
+    said = ["perfect match, as of cosines" in " ".join(found.notes) for found in rates]
+    assert said == [True, False]
 
 
 @pytest.mark.parametrize("scale", [1, 0.01])

@@ -20,9 +20,9 @@ from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display, Shown, percent
 from classex_bayes.plot_method import PlotMethod
 from classex_bayes.results.draws import SAMPLE_DIMS
-from classex_bayes.results.extrapolation import Bounds, Extrapolation
+from classex_bayes.results.extrapolation import REACHED, Bounds, Extrapolation
 from classex_bayes.task.provenance import refuse_all_relevant
-from classex_bayes.typing import ClassCounts
+from classex_bayes.typing import ClassCounts, FloatArray
 
 # Parameters of a model that are priors, and their names.
 PRIOR_NAMES = {"prior": "prior", "tail_prior": "tail prior"}
@@ -32,9 +32,22 @@ _THRESHOLD = 0.05
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
+# An interval narrower than this share of the limits of the ranks is driven by scores or prior.
+NARROWED = 0.5
+# Diagnoses of such intervals if the priors hardly matter, of fits to ranks, or with scores.
+BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
 # What to do about a diagnosis of each prior.
 ADVICE = {
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
+    **{
+        name: f"the ranks leave more than twice as much open, and {what}, which no weaker prior "
+        "undoes, narrows it. Report the limits without a prior with it, or test more classes"
+        for name, what in zip(
+            BY_ASSUMPTION,
+            ("that the law is smooth", "that the tails of the scores are power laws"),
+            strict=True,
+        )
+    },
 } | {
     f"{name} {diagnosis}": advice
     for name in PRIOR_NAMES.values()
@@ -80,6 +93,9 @@ class Sensitivity(Shown):
     sensitive, and name it "prior" or "tail prior":
 
     - "data decide": not sensitive to a prior.
+    - "assumed tails decide", of fits without scores "assumed smooth law decides": not sensitive to
+      a prior either, but the limits without a prior are more than 0.2 apart, and the interval is
+      less than half as wide. The form of the model narrows it, which no power of a prior changes.
     - "at the threshold": the sensitivity to the prior is within two Monte Carlo standard errors of
       the threshold, so other draws might give another diagnosis. Use more draws.
     - "prior matters": sensitive to the prior, and more sensitive to the data.
@@ -138,24 +154,29 @@ class Sensitivity(Shown):
         """The diagnoses in words, one for each run of k with the same diagnosis, and the notes."""
         diagnoses = self.table["diagnosis"].sort_index()
         runs = diagnoses.groupby((diagnoses != diagnoses.shift()).cumsum())
-        spans = (
-            f"{run.iloc[0]} at k = {' to '.join(dict.fromkeys(map(str, run.index[[0, -1]])))}"
-            for _, run in runs
-        )
-        return *spans, *self.notes
+        spans = []
+        advice = dict(ADVICE)  # each follows the first run of its diagnosis
+        for _, run in runs:
+            ends = " to ".join(dict.fromkeys(map(str, run.index[[0, -1]])))
+            what = advice.pop(run.iloc[0], "")
+            spans.append(f"{run.iloc[0]} at k = {ends}{what and ': '}{what}")
+        return *spans, *self._note_on_share
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What to do about the diagnoses, and "prior_share" at the largest k."""
         diagnoses = self.table["diagnosis"].unique()
-        advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
+        advice = (f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
+        return *advice, *self._note_on_share
+
+    @property
+    def _note_on_share(self) -> tuple[str, ...]:
         if "prior_share" not in self.table:
-            return advice
+            return ()
         k = int(self.table.index.max())
         share = percent(self.table.loc[k, "prior_share"])
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
         return (
-            *advice,
             f"the prior removes {share} of the uncertainty that the ranks leave at k = {k}{before}",
         )
 
@@ -243,9 +264,14 @@ def sensitivity(
         columns[f"{name}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     index = pd.Index(prediction.k, name="k")
     table = pd.DataFrame({name: column.values for name, column in columns.items()}, index)
+    if_insensitive = np.full(len(table), "data decide", dtype=object)
     if (bounds := prediction.rank_bounds) is not None:
         table["prior_share"] = _prior_share(model, prediction, bounds)
-    table["diagnosis"] = [_diagnosis(row, priors, limit) for _, row in table.iterrows()]
+        width, widest = map(_widths, (prediction, bounds))
+        assumed = BY_ASSUMPTION["scores" in prediction.evidence]
+        if_insensitive[(widest > REACHED) & (width < NARROWED * widest)] = assumed
+    rows = zip((row for _, row in table.iterrows()), if_insensitive, strict=True)
+    table["diagnosis"] = [_diagnosis(row, priors, limit, other) for row, other in rows]
     return Sensitivity(prediction, table, densities)
 
 
@@ -270,8 +296,13 @@ def _prior_share(model: BayesianExtrapolator, prediction: Extrapolation, bounds:
         given_ranks = model.law_given_ranks_.expected(prediction.k, metric)
         draws = prediction.draws.copy(data=given_ranks)
         prediction = replace(prediction, draws=draws)
-    widths = [p.interval().diff(axis=1)["upper"].to_numpy() for p in (prediction, bounds)]
+    widths = [*map(_widths, (prediction, bounds))]
     return np.clip(1 - widths[0] / np.maximum(widths[1], np.finfo(float).tiny), 0, 1)
+
+
+def _widths(prediction: Extrapolation) -> FloatArray:
+    """Widths (n_k,) of the intervals of a prediction."""
+    return prediction.interval().diff(axis=1)["upper"].to_numpy()
 
 
 def _sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.DataArray:
@@ -306,13 +337,15 @@ def _monte_carlo_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.Data
     return xr.concat(left_out, "block").std("block") * np.sqrt(len(blocks) - 1)
 
 
-def _diagnosis(row: Any, priors: Sequence[str], threshold: float) -> str:
+def _diagnosis(
+    row: Any, priors: Sequence[str], threshold: float, if_insensitive: str = "data decide"
+) -> str:
     """Words for one row of the table, on the prior to which the prediction is more sensitive."""
     prior = max(priors, key=lambda name: row[name])
     if abs(row[prior] - threshold) < _ERRORS * row[f"{prior}_mcse"]:
         return "at the threshold"
     if not row[prior] >= threshold:
-        return "data decide"
+        return if_insensitive
     pulls = row[f"{prior}_pull"], row["likelihood_pull"]
     apart = pulls[0] * pulls[1] < 0 and min(map(abs, pulls)) > _PULL
     if apart and row["likelihood"] >= threshold:

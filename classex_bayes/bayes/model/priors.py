@@ -14,7 +14,7 @@ from scipy import stats
 from classex_bayes.arguments import how_many, is_real
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.exceptions import DataError
-from classex_bayes.formatting import call
+from classex_bayes.formatting import by_fields, call
 from classex_bayes.typing import FloatArray
 
 # The interval of the sine functions is longer than that of the knots by this factor, because the
@@ -246,10 +246,7 @@ class MixturePrior:
                 f"{self.lower}..{self.upper}"
             )
 
-    def __repr__(self) -> str:
-        """Return the call that makes the prior, with the fields that differ from the defaults."""
-        defaults = {field.name: field.default for field in fields(self)}
-        return call(type(self).__name__, vars(self), defaults)
+    __repr__ = by_fields
 
     def __str__(self) -> str:
         """Return the call with the numbers of all fields."""

@@ -185,6 +185,21 @@ def test_diagnoses(prior, likelihood, pulls, diagnosis):
         assert _diagnosis(row, ["prior", "tail_prior"], 0.05) == expected
 
 
+def test_what_no_prior_moves_may_be_an_assumption(fitted, fitted_to_ranks, pilot):
+    """The limits without a prior tell it, if they are far apart and the interval is not."""
+    k = pilot.task.n_classes * np.array([1, 3, 30])
+    limits = MomentBounds().fit(pilot.task).predict(k).interval().diff(axis=1)["upper"]
+    words = {fitted: "assumed tails decide", fitted_to_ranks: "assumed smooth law decides"}
+    for model, assumed in words.items():
+        result = sensitivity(model, k, threshold=100)
+        width = result.prediction.interval().diff(axis=1)["upper"]
+        narrowed = (limits > 0.2) & (width < limits / 2)
+        expected = np.where(narrowed, assumed, "data decide").tolist()
+        assert result.table["diagnosis"].tolist() == expected
+        assert expected[0] == "data decide" and expected[-1] == assumed
+        assert any(assumed in note and "without a prior" in note for note in result.notes)
+
+
 def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
     model = fitted_to_ranks
     k = pilot.task.n_classes * np.array([1, 5, 50])
@@ -200,8 +215,6 @@ def test_sentences_have_one_diagnosis_for_each_run_of_k(conjugate):
     k = [10, 20, 40, 80, 160]
     words = ["data decide", "data decide", "prior matters", "data decide", "data decide"]
     table = pd.DataFrame({"diagnosis": words}, index=pd.Index(k, name="k"))
-    assert replace(conjugate, table=table).sentences[:3] == (
-        "data decide at k = 10 to 20",
-        "prior matters at k = 40",
-        "data decide at k = 80 to 160",
-    )
+    first, second, third, *notes = replace(conjugate, table=table).sentences
+    assert (first, third) == ("data decide at k = 10 to 20", "data decide at k = 80 to 160")
+    assert second.startswith("prior matters at k = 40: another prior") and not notes
