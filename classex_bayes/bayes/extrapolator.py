@@ -40,7 +40,7 @@ from classex_bayes.bayes.model.priors import (
     descriptions_of,
     log_densities,
 )
-from classex_bayes.bayes.relevant_laws import checked_metrics, fitted_laws, place_of_laws
+from classex_bayes.bayes.relevant_laws import GRADED, RELEVANT, fitted_laws
 from classex_bayes.bayes.sampling import ACCEPT_OF_FEW_ROWS, SamplerSettings, sample_posterior
 from classex_bayes.bayes.score_evidence import (
     HELD_OUT,
@@ -56,7 +56,6 @@ from classex_bayes.bayes.score_evidence import (
 from classex_bayes.bayes.tails.calibration import held_out_tables
 from classex_bayes.bayes.tails.tail_model import TailPrior, checked_tail_prior
 from classex_bayes.core.law import MixtureLaw
-from classex_bayes.core.metrics import Metric
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results.extrapolation import Extrapolation
@@ -160,7 +159,6 @@ class BayesianExtrapolator(LawModel):
         self,
         task: SourceTask | Sequence[SourceTask],
         *,
-        metrics: str | Sequence[str] = (),
         sampler: Mapping[str, Any] | None = None,
         random_seed: RandomSeed = None,
         progressbar: bool = True,
@@ -172,11 +170,9 @@ class BayesianExtrapolator(LawModel):
         task : SourceTask or sequence of SourceTask
             The pilot. A sequence holds several pilots of one classifier in one population of
             classes, drawn independently of each other. Their log-likelihoods are added, each with
-            its own k1 and design effect. Of pilots that have classes in common fit the largest.
-        metrics : str or sequence of str
-            Metrics to predict that count several relevant documents of a query, such as "recall@10"
-            and "ndcg@10" (`predict`). Each takes up to four more fits, to the documents that are
-            best, second, third and later; recall has the same at every m. Other metrics need none.
+            its own k1 and design effect. Of pilots that have classes in common fit the largest. If
+            queries of a single pilot have several relevant documents, up to three more fits follow,
+            to those that are second, third and later.
         sampler : mapping, optional
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
@@ -217,7 +213,6 @@ class BayesianExtrapolator(LawModel):
         one_of(self.evidence, ("all", "ranks"), "evidence")
         checked_tail_prior(self.tail_prior)
         tasks, prior = checked_tasks(task), checked_prior(self.prior)
-        chosen = checked_metrics(metrics, tasks)
         data, tree = pooled_groups(tasks, prior.basis)
         if data.n_rows <= FEW_ROWS and "target_accept" not in (sampler or {}):
             settings = replace(settings, target_accept=ACCEPT_OF_FEW_ROWS)
@@ -232,23 +227,26 @@ class BayesianExtrapolator(LawModel):
             notes = (*attributes.notes, stop)
             attributes = replace(attributes, evidence="ranks", notes=notes)
         self._keep(tree, attributes, tasks, seeds, stop)
-        self._fit_relevant(chosen, settings)
+        self._fit_relevant(settings)
         return self
 
-    def _fit_relevant(self, metrics: Sequence[Metric], settings: SamplerSettings) -> None:
+    def _fit_relevant(self, settings: SamplerSettings) -> None:
         """Add the laws of all relevant documents, for metrics that count these."""
         sampler = asdict(settings)
         fitting = {"progressbar": sampler.pop("progressbar"), "sampler": sampler}
-        for metric in metrics:
-            ranks = self.tasks[0].relevant_ranks(metric)  # several tasks have none
-            if ranks is None or (place := place_of_laws(metric)) in self.idata.children:
+        judged = None if self.task is None else self.task.judged
+        known = {} if judged is None else {RELEVANT: judged.relevant, GRADED: judged.graded}
+        for place, ranks in known.items():
+            is_same = place == GRADED and ranks is known[RELEVANT]
+            if is_same or not ranks.has_several:
                 continue
             seeds = Stage.RELEVANT_DOCUMENTS.seeds(self.attributes_.seeds)
+            best = self.law_given_ranks_ if place == RELEVANT else None
             try:
-                self.idata[place] = fitted_laws(self, ranks, metric, seeds, **fitting)
+                self.idata[place] = fitted_laws(self, ranks, best, seeds, **fitting)
             except KeyboardInterrupt:
-                message = f"the fit to {metric.name} was interrupted; the model has the others"
-                raise Interrupted(message, self) from None
+                message = "the fit to all relevant documents was interrupted; the model has that "
+                raise Interrupted(f"{message}to the best ones", self) from None
 
     def build(self, task: SourceTask | Sequence[SourceTask]) -> "pm.Model":
         """Build the PyMC model of a task, before any fit.

@@ -91,7 +91,7 @@ def fit_jointly(
     their draws are independent. `sampler` is that of `BayesianExtrapolator.fit`.
     """
     SamplerSettings.of(sampler, progressbar)  # refused before the first fit
-    fitting = {"metrics": metric.name, "sampler": sampler, "progressbar": progressbar}
+    fitting = {"sampler": sampler, "progressbar": progressbar}
     *fit_seeds, order_seed = seed_sequence(random_seed).spawn(len(tasks) + 1)
     fitted: dict[Any, Any] = {
         name: fitted_copy(model, task, seed, **fitting)

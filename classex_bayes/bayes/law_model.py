@@ -36,10 +36,10 @@ from classex_bayes.bayes.idata import (
     with_predictions,
 )
 from classex_bayes.bayes.model.likelihoods import BernsteinData, LikelihoodData
-from classex_bayes.bayes.relevant_laws import laws_of_group, place_of_laws
+from classex_bayes.bayes.relevant_laws import GRADED, RELEVANT, RelevantLaw, laws_of_group
 from classex_bayes.core.influence import UNSEEN_COMPETITORS
-from classex_bayes.core.law import Law, LevelLaw, MixtureLaw
-from classex_bayes.core.metrics import Metric, named_metric
+from classex_bayes.core.law import Law, MixtureLaw
+from classex_bayes.core.metrics import GainMetric, Metric, named_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
@@ -55,7 +55,7 @@ from classex_bayes.results.extrapolation import (
     Extrapolation,
     checked_level,
 )
-from classex_bayes.task.provenance import NOUNS
+from classex_bayes.task.provenance import NOUNS, refuse_all_relevant
 from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -229,19 +229,24 @@ class LawModel(FittedModel):
         metric : str
             A function of the rank :math:`R = 1 + Bin(k - 1, 1 - U^*)` of the true class:
 
-            - "accuracy" or "accuracy@m": share of instances whose true class is among the m best.
-              "recall@m", "hit_rate@m" and "success@m" mean the same.
+            - "accuracy", "accuracy@m", "hit_rate@m", "success@m": share of instances whose true
+              class is among the m best.
             - "mrr": the mean of 1 / R. In "mrr@m" ranks beyond m count 0.
-            - "ndcg" or "ndcg@m": the mean of 1 / log2(1 + R). One document is relevant.
+            - "recall@m": of one relevant document, accuracy@m; of several, the share among the m
+              best. "precision@m": their number among the m best, divided by m; "r_precision": the
+              recall with m as the number of the relevant ones.
+            - "map" or "map@m": the mean average precision; of one relevant document, MRR. In
+              "map@r" m is the number of the relevant ones.
+            - "ndcg" or "ndcg@m": of one relevant document, the mean of 1 / log2(1 + R).
             - "mean_rank", :math:`1 + (k - 1) E[1 - U^*]`.
             - "median_rank", the smallest r with P(R <= r) at least 1/2.
 
-            If queries have several relevant documents, recall and nDCG are those of trec_eval,
-            which count all of them, with their grades as gains of nDCG. The documents that are
-            best, second, third, and all others have a law of U* each, which `fit` fits if its
-            argument `metrics` has the metric. Added documents are assumed to be irrelevant, so that
-            the relevant ones of a query keep their order and the j-th best one its grade. In other
-            metrics R is the rank of the best one.
+            If queries have several relevant documents (`SourceTask.from_run`), all metrics but the
+            first two and those of the rank count all of them, as in trec_eval, with their grades as
+            gains of nDCG. The documents that are best, second, third, and all others have a law of
+            U* each. Added documents are assumed to be irrelevant, so that the relevant ones of a
+            query keep their order and the j-th best one its grade. In other metrics R is the rank
+            of the best one.
 
         Returns
         -------
@@ -251,7 +256,8 @@ class LawModel(FittedModel):
         Raises
         ------
         DataError
-            The metric counts all relevant documents, and `fit` did not have it in `metrics`.
+            The metric counts all relevant documents, of which the fitted task, or several of them,
+            only has the best one.
 
         Warns
         -----
@@ -280,19 +286,20 @@ class LawModel(FittedModel):
         of_all = self._laws_of_relevant(metric)
         return self.law_ if of_all is None else of_all[0]
 
-    def _laws_of_relevant(self, metric: Metric) -> tuple[LevelLaw, tuple[str, ...]] | None:
+    @cached_property
+    def _relevant_laws(self) -> dict[str, tuple[RelevantLaw, tuple[str, ...]]]:
+        """Laws of all relevant documents and notes on them, by their group of `idata`."""
+        groups = self.idata.children
+        return {name: laws_of_group(groups[name]) for name in (RELEVANT, GRADED) if name in groups}
+
+    def _laws_of_relevant(self, metric: Metric) -> tuple[RelevantLaw, tuple[str, ...]] | None:
         """Laws of all relevant documents with notes on them; None if the best one counts alone."""
-        if not (metric.counts_all and self.attributes_.several_relevant):
+        if not (isinstance(metric, GainMetric) and metric.counts_all):
             return None
-        if (place := place_of_laws(metric)) in self.idata.children:
-            return laws_of_group(self.idata.children[place])
-        if len(self.tasks) == 1 and self.tasks[0].relevant_ranks(metric) is None:
-            return None  # of the level of recall, every query has one document
-        raise DataError(
-            f"metric: found {metric.name!r}, which counts all relevant documents, to which the "
-            f"model was not fitted; use fit(task, metrics=[{metric.name!r}]), or predict "
-            "'success@10' or 'mrr'"
-        )
+        if not (laws := self._relevant_laws):
+            refuse_all_relevant(metric, self.attributes_.several_relevant)
+        found = laws.get(RELEVANT)  # None if every query has one, apart from those of lower grades
+        return laws.get(GRADED, found) if metric.is_graded else found
 
     def _notes_on_scores(
         self, k: np.integer, draws: FloatArray, estimand: Estimand

@@ -1,93 +1,195 @@
-"""Laws of all relevant documents of a query, which recall and nDCG count.
+"""Laws of all relevant documents of a query, which most metrics of several of them count.
 
-The documents that are best, second, third, and all others have a law of U* each. A copy of the
-model is fitted to the documents of each law, and the draws are coupled by the correlation of their
-sampling errors. The weights of the documents depend on the metric, so each metric has its own laws;
-recall has the same at every m.
+The documents that are best, second, third, and all others have a law of U* each. The best ones have
+the law of the model, given ranks. A copy of the model is fitted to the documents of each other law.
+All metrics follow from these laws, because their coefficients are functions of U*
+(`Shares.coefficients`).
 """
 
 import json
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
-from classex_bayes.bayes.coupling import coupled_laws, sampling_correlation
 from classex_bayes.bayes.idata import law_of_group, mixture_group
-from classex_bayes.core.law import LevelLaw
-from classex_bayes.core.metrics import Accuracy, Metric, named_metric
+from classex_bayes.core.law import Law, MixtureLaw
+from classex_bayes.core.metrics import Accuracy, GainMetric, Metric
 from classex_bayes.estimators.base import fitted_copy
-from classex_bayes.exceptions import DataError
+from classex_bayes.formatting import by_fields
 from classex_bayes.results.sentences import joint_notes
-from classex_bayes.task.relevant_ranks import RelevantRanks
+from classex_bayes.task.rank_bins import bin_counts, bin_ends, bin_probabilities
+from classex_bayes.task.rank_table import RankTable
+from classex_bayes.task.relevant_ranks import Group, RelevantRanks
 from classex_bayes.task.source_task import SourceTask
+from classex_bayes.typing import FloatArray, IntArray
+
+RELEVANT, GRADED = "relevant_documents", "graded_documents"  # groups of `idata`
+# Draws of the laws are put in one order, by this metric on so many times k1 documents. Relevant
+# documents share their queries and their population, so errors of a prediction have one direction.
+_COUPLED, _FAR = GainMetric(None, "mrr"), 10
+_ACCURACY = Accuracy()
+_DOCUMENTS = "documents"
+# Few steps of EM: many would adapt the shares to the noise of single documents.
+_STEPS, _TINY, _SINGLE = 5, 1e-300, 8
 
 
-def checked_metrics(metrics: str | Sequence[str], tasks: Sequence[SourceTask]) -> list[Metric]:
-    """Metrics of these names, or of one name. Raise DataError if tasks do not have one of them."""
-    names = [metrics] if isinstance(metrics, str) else metrics
-    if not isinstance(names, Iterable):
-        raise DataError(f"metrics: expected a metric or a list of metrics, found {metrics!r}")
-    chosen = [named_metric(name) for name in names]
-    for metric in chosen:
-        counted = [task.relevant_ranks(metric) for task in tasks]
-        if len(tasks) > 1 and any(counted):
-            raise DataError(
-                f"metrics: found {metric.name!r} of several tasks; fit the model to one of them"
-            )
-    return chosen
+class Shares(NamedTuple):
+    r"""Responsibilities of the elements of a law for its documents.
+
+    Queries differ in their numbers of relevant documents, on which U* depends. Documents of type t
+    have one number of better and of relevant documents. A share :math:`\pi_{te}` of those of
+    element e is of type t. A document of type t in bin b of ranks is of element e with the
+    responsibility :math:`p_{tbe} \propto w_e \pi_{te} B_{be}`, and these determine
+    :math:`\pi_{te} \propto \sum_b n_{tb} p_{tbe}`. A few steps of this EM algorithm begin at the
+    same shares for all elements.
+    """
+
+    table: RankTable  # of the n documents
+    rows: IntArray  # (n,): their places among all documents
+    of_row: IntArray  # (n,): type of each
+    ends: IntArray  # (n_bins,): of the bins of ranks
+    share: FloatArray  # (n_types, n_bins, m)
+    total: FloatArray  # (m,): number of documents of each element
+
+    @classmethod
+    def of(cls, ranks: RelevantRanks, number: int, law: MixtureLaw) -> Self:
+        """Responsibilities under the posterior mean of the law with a number."""
+        table, rows = ranks.tables[number], np.flatnonzero(ranks.law == number)
+        kinds = np.stack([_bucket(ranks.n_ahead[rows]), _bucket(ranks.n_relevant[rows])])
+        types, of_row = np.unique(kinds, axis=1, return_inverse=True)
+        of_row, ends = of_row.ravel(), bin_ends(table)
+        counts = bin_counts(table, of_row, ends)  # (n_types, n_bins)
+        weights = law.weights.mean(axis=tuple(range(law.weights.ndim - 1)))
+        joint = weights * bin_probabilities(table, law.basis, thinned=False)
+        among = np.full((types.shape[1], weights.size), 1 / types.shape[1])
+        for _ in range(_STEPS):
+            share = among[:, None] * joint
+            share /= np.maximum(share.sum(axis=2, keepdims=True), _TINY)
+            of_types = np.einsum("tb,tbe->te", counts, share) + _TINY
+            among = of_types / of_types.sum(axis=0)
+        return cls(table, rows, of_row, ends, share, of_types.sum(axis=0))
+
+    def coefficients(
+        self, ranks: RelevantRanks, metric: GainMetric
+    ) -> tuple[list[Group], FloatArray]:
+        r"""Groups of the documents, and their coefficients (n_groups, m) for the elements.
+
+        They are the means :math:`C_{ge} = \sum_{tb} c_{gtb} p_{tbe} / \sum_{tb} n_{tb} p_{tbe}`
+        with the number :math:`n_{tb}` of the documents of type t in bin b, and the sum
+        :math:`c_{gtb}` of the coefficients of those of group g. They are multiplied by the number
+        of documents for each query.
+        """
+        groups, n_types = [*ranks.groups(metric, self.rows)], len(self.share)
+        group = np.empty(ranks.query.size, dtype=np.int64)
+        for place, each in enumerate(groups):
+            group[each.rows] = place
+        coefficient = ranks.coefficient(metric)[self.rows]
+        total = coefficient.sum()
+        pairs, place = np.unique(group[self.rows] * n_types + self.of_row, return_inverse=True)
+        of_group, of_type = np.divmod(pairs, n_types)
+        sums = total * bin_counts(replace(self.table, weight=coefficient / total), place, self.ends)
+        found = np.zeros((len(groups), self.total.size))
+        np.add.at(found, of_group, np.einsum("pb,pbe->pe", sums, self.share[of_type]))
+        return groups, found / self.total / ranks.queries.size
 
 
-def place_of_laws(metric: Metric) -> str:
-    """Name of the group of `idata` with the laws of a metric."""
-    name = "recall" if isinstance(metric, Accuracy) else metric.name.replace("@", "_")
-    return f"relevant_documents_{name}"
+def _bucket(number: IntArray) -> IntArray:
+    """Numbers up to 8, and about four buckets for each further factor of 2."""
+    large = np.maximum(number, _SINGLE) / _SINGLE
+    return np.minimum(number, _SINGLE) + np.floor(4 * np.log2(large)).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class RelevantLaw(Law):
+    r"""Draws of the laws of several relevant documents, in the order of their ranks.
+
+    With the weights w of law l on its elements e, and the coefficients C of
+    `Shares.coefficients`, a metric is
+    :math:`\sum_l \sum_e w_{le} \sum_g C_{lge} E[d(j_g + N) | e]`.
+    """
+
+    laws: Sequence[MixtureLaw]  # of U* among irrelevant documents, with equally many draws
+    ranks: RelevantRanks
+    __repr__ = by_fields
+
+    def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
+        """Value (..., n_k) of a metric that counts all relevant documents."""
+        assert isinstance(metric, GainMetric)
+        sizes, total = np.atleast_1d(np.asarray(k, dtype=float)), 0.0
+        for law, shares in zip(self.laws, self._shares, strict=True):
+            groups, coefficient = shares.coefficients(self.ranks, metric)
+            value = np.zeros((sizes.size, law.basis.knots.size))
+            n_always = np.array([group.n_always for group in groups])
+            for number_always in np.unique(n_always):
+                of_these = np.flatnonzero(n_always == number_always)
+                metrics = [groups[place].metric for place in of_these]
+                among = groups[of_these[0]].sizes(sizes)
+                found = metric.expected_of(metrics, law.basis, among)
+                value += np.einsum("ge,gke->ke", coefficient[of_these], found)
+            total = total + law.weights @ value.T
+        return np.clip(total, 0.0, 1.0)
+
+    @cached_property
+    def _shares(self) -> list[Shares]:
+        """Responsibilities of the elements of each law for its documents."""
+        return [Shares.of(self.ranks, number, law) for number, law in enumerate(self.laws)]
+
+    def reordered(self, places: IntArray) -> Self:
+        """Laws with draws in another order, the same for all."""
+        return replace(self, laws=[law.reordered(places) for law in self.laws])
 
 
 def fitted_laws(
     model: Any,
     ranks: RelevantRanks,
-    metric: Any,
+    best: MixtureLaw | None,
     seeds: np.random.SeedSequence,
     **fitting: Any,
 ) -> xr.DataTree:
-    """Fit copies of a model to the documents of each law: a mixture each, with shares and notes.
+    """Fit copies of a model to the documents of each law: a mixture each, and notes.
 
-    `fitting` are settings of the fits, as of `BayesianExtrapolator.fit`.
+    `best` is the law of the best documents, if the model has it. `fitting` are settings of the
+    fits, as of `BayesianExtrapolator.fit`.
     """
-    levels = ranks.levels(metric)
-    *fit_seeds, order = seeds.spawn(len(levels) + 1)
-    tasks = [SourceTask(level.table) for level in levels]
-    models: list[Any] = [
-        fitted_copy(model, task, seed, **fitting)
-        for task, seed in zip(tasks, fit_seeds, strict=True)
-    ]
-    laws = [fitted.law_ for fitted in models]
-    k1 = np.array([ranks.n_classes])
-    at_source = [law.expected(k1, metric)[..., 0] for law in laws]
-    correlation = sampling_correlation(tasks, metric)
-    coupled = coupled_laws(laws, at_source, correlation, np.random.default_rng(order))
-    notes = {}
-    groups = {}
-    for number, (level, law, fitted) in enumerate(zip(levels, coupled, models, strict=True), 1):
-        name = f"relevant document {number}"
-        if np.count_nonzero(level.share) > 1:
-            name += " and all later ones"
-        notes[name] = fitted.notes_
-        groups[str(number)] = mixture_group(law).assign(share=("level", level.share))
-    tree = xr.DataTree.from_dict(groups)
-    counted = "recall" if isinstance(metric, Accuracy) else metric.name
-    few = [f"{counted}: {note}" for note in ranks.few_errors(metric)]
-    tree.attrs["notes"] = json.dumps([*joint_notes(notes), *few])
+    fit_seeds = seeds.spawn(len(ranks.tables))
+    laws, notes = [], {}
+    for number, (table, seed) in enumerate(zip(ranks.tables, fit_seeds, strict=True), 1):
+        if number == 1 and best is not None:
+            laws.append(best)
+            continue
+        fitted = fitted_copy(model, SourceTask(table), seed, **fitting)
+        laws.append(fitted.law_)
+        later = bool(number == len(ranks.tables) <= ranks.n_ahead.max())
+        notes[f"relevant document {number}{' and all later ones' * later}"] = fitted.notes_
+    far = np.array([_FAR * ranks.n_classes])
+    order = [law.expected(far, _COUPLED).ravel().argsort() for law in laws]
+    coupled = [laws[0]]
+    for law, of_law in zip(laws[1:], order[1:], strict=True):
+        places = np.empty_like(of_law)
+        places[order[0]] = of_law
+        coupled.append(law.reordered(places))
+    groups = {str(number): mixture_group(law) for number, law in enumerate(coupled, 1)}
+    columns = {name: ("document", getattr(ranks, name)) for name in ranks.columns()}
+    documents = xr.Dataset(columns | {"y": ("query_number", ranks.y)})
+    documents.attrs = {"n_classes": ranks.n_classes, "own_candidates": int(ranks.own_candidates)}
+    tree = xr.DataTree.from_dict(groups | {_DOCUMENTS: documents})
+    tree.attrs["notes"] = json.dumps([*joint_notes(notes), *ranks.few_errors()])
     return tree
 
 
-def laws_of_group(group: xr.DataTree) -> tuple[LevelLaw, tuple[str, ...]]:
+def laws_of_group(group: xr.DataTree) -> tuple[RelevantLaw, tuple[str, ...]]:
     """Laws of all relevant documents, and notes on them, from the groups of `fitted_laws`."""
-    levels = [
-        group.children[str(number)].to_dataset() for number in range(1, len(group.children) + 1)
-    ]
-    shares = np.array([level["share"].values for level in levels])
-    law = LevelLaw([law_of_group(level) for level in levels], shares)
-    return law, tuple(json.loads(group.attrs["notes"]))
+    documents = group[_DOCUMENTS].to_dataset()
+    n_classes, y = int(documents.attrs["n_classes"]), documents["y"].values
+    columns = {name: documents[name].values for name in RelevantRanks.columns()}
+    columns["unanswered"] = columns["unanswered"].astype(bool)
+    own = bool(documents.attrs["own_candidates"])
+    ranks = RelevantRanks(n_classes, pd.RangeIndex(y.size), y, **columns, own_candidates=own)
+    names = [str(number) for number in range(1, len(group.children))]
+    laws = [law_of_group(group[name].to_dataset()) for name in names]
+    return RelevantLaw(laws, ranks), tuple(json.loads(group.attrs["notes"]))

@@ -68,7 +68,7 @@ class PredictionVerb(FitVerb):
         fitting = {"sampler": self.sampler, "random_seed": self.seed, "progressbar": bars}
         try:
             with bad_data():
-                model.fit(task, metrics=question.get("metric", ()), **fitting)
+                model.fit(task, **fitting)
         except Interrupted as stop:
             if stop.partial is None:
                 raise

@@ -1,19 +1,18 @@
 """Distributions of the favorability U*: predictions for more classes are expectations under one."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
 
 from classex_bayes.core.basis import RadialBasis
-from classex_bayes.core.metrics import Accuracy, MeanMetric, MedianRank, Metric
+from classex_bayes.core.metrics import Accuracy, MedianRank, Metric
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import FloatArray, IntArray
 
 _ACCURACY = Accuracy()
-_POINTS_PER_DECADE = 40
+_POINTS_PER_DECADE, _SKIPPED = 40, 8
 _NEVER = -30.0  # Phi^-1(U*) at which every power of U* is 0
 
 
@@ -53,6 +52,14 @@ class Law(ABC):
             return self.classes_until(0.5, largest, Accuracy(int(level)))
         n_points = int(np.ceil(_POINTS_PER_DECADE * np.log10(largest / 2)))
         grid = np.unique(np.rint(np.geomspace(2, largest, n_points)))
+        sign = -1 if metric.is_rank else 1
+        # Points far from the level of all draws decide nothing.
+        few = np.unique(np.append(np.arange(0, grid.size, _SKIPPED), grid.size - 1))
+        coarse = sign * self.expected(grid[few], metric).reshape(-1, few.size)
+        above = np.minimum.accumulate(coarse, axis=1) >= sign * level
+        first, last = above.all(axis=0).sum() - 1, above.any(axis=0).sum()
+        near = np.arange(few[max(first, 0)], few[min(last, few.size - 1)] + 1)
+        grid = grid[np.union1d(near, [0, grid.size - 1])]
         values = self.expected(grid, metric)
         curve = values.reshape(-1, grid.size)
         if metric.is_rank:
@@ -136,25 +143,3 @@ class MixtureLaw(Law):
         if not self.siblings:
             return k
         return np.maximum(np.rint(np.asarray(k) - self.siblings), 1).astype(np.int64)
-
-
-@dataclass(frozen=True)
-class LevelLaw(Law):
-    """Draws of the laws of several relevant documents, in the order of their ranks."""
-
-    laws: Sequence[MixtureLaw]  # of U* among irrelevant documents, with equally many draws
-    share: FloatArray  # (n_laws, n_levels): weight of those with 0, 1, ... relevant ones before
-    __repr__ = by_fields
-
-    def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
-        """Weighted sum of a metric over the documents, of which others are always ahead."""
-        assert isinstance(metric, MeanMetric)
-        total = np.zeros((*self.laws[0].weights.shape[:-1], np.size(k)))
-        for law, shares in zip(self.laws, self.share, strict=True):
-            for n_ahead in np.flatnonzero(shares).tolist():
-                total += shares[n_ahead] * law.expected(k, metric.behind(n_ahead))
-        return total
-
-    def reordered(self, places: IntArray) -> Self:
-        """Laws with draws in another order, the same for all."""
-        return replace(self, laws=[law.reordered(places) for law in self.laws])

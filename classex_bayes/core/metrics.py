@@ -7,11 +7,9 @@ its name.
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
-from inspect import signature
-from typing import ClassVar, Self
+from typing import ClassVar, Literal, NamedTuple, Self
 
 import numpy as np
 from scipy.special import betainc, ndtr, ndtri, polygamma
@@ -57,6 +55,11 @@ class Metric(ABC):
         """Whether all relevant documents of a query count, and not the best one alone."""
         return False
 
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether it is the accuracy if one document of a query is relevant."""
+        return False
+
     def limits(self, k: FloatArray | IntArray) -> tuple[float, FloatArray]:
         """Smallest possible value, and largest possible values (n_k,), on k classes."""
         sizes = np.atleast_1d(np.asarray(k, dtype=float))
@@ -86,8 +89,7 @@ class Metric(ABC):
 class MeanMetric(Metric):
     """The mean of a function of the rank.
 
-    To add a metric, define `name`, `given_n_better`, `given_favorability`, `expected` and `behind`
-    in a subclass, and add it to `METRICS`.
+    To add a metric that is a mean of gains, add a row to `GAINS`.
     """
 
     @abstractmethod
@@ -137,8 +139,214 @@ class MeanMetric(Metric):
         return self.within_limits(weights @ self.expected(basis, k).T, k)
 
 
+Discount = Callable[[FloatArray], FloatArray]
+Coefficient = Callable[[FloatArray, FloatArray, int], FloatArray]
+
+
+class Gain(NamedTuple):
+    r"""A row of the table of gains.
+
+    A relevant document at rank r gains :math:`c \, d(r)` up to a last rank, and nothing beyond it.
+    If the document is the j-th relevant one, :math:`r = j + N_j` with N_j irrelevant ones before
+    it. The metric of a query is the sum over its relevant documents, of which there are R.
+    """
+
+    label: str
+    discount: Discount | None = None  # d(r); None if it is 1
+    # c(j, R, m); None if the best relevant document counts alone, as if it were the only one
+    coefficient: Coefficient | None = None
+    graded: bool = False  # c is the grade as a share of the sum for the best order of the grades
+    last: Literal["m", "m or none", "R"] = "m or none"  # the last rank with a gain
+
+
+def _of_each(j: FloatArray, n_relevant: FloatArray, m: int) -> FloatArray:
+    return 1 / n_relevant
+
+
+# The metrics of trec_eval, of recommenders and of metric learning (Musgrave et al., ECCV 2020).
+GAINS = {
+    "accuracy": Gain("accuracy"),
+    "hit_rate": Gain("hit rate", last="m"),
+    "success": Gain("success", last="m"),
+    "recall": Gain("recall", None, _of_each, last="m"),
+    "precision": Gain("precision", None, lambda j, n_relevant, m: np.ones_like(j) / m, last="m"),
+    "r_precision": Gain("R-precision", None, _of_each, last="R"),
+    "mrr": Gain("MRR", np.reciprocal),
+    "map": Gain("MAP", np.reciprocal, lambda j, n_relevant, m: j / n_relevant),
+    "map@r": Gain("MAP@R", np.reciprocal, lambda j, n_relevant, m: j / n_relevant, last="R"),
+    "ndcg": Gain("nDCG", lambda rank: 1 / np.log2(1 + rank), _of_each, graded=True),
+}
+_MOST_GAINS = 1000  # a sum over ranks has m terms
+
+
 @dataclass(frozen=True)
-class Accuracy(MeanMetric):
+class GainMetric(MeanMetric):
+    r"""Mean of the gains of a row of `GAINS`.
+
+    The mean is that of one relevant document of each query, R = j = 1. Of several, which
+    `classex_bayes.task.relevant_ranks` adds up, it is that of one of them relative to the
+    coefficient of an only one.
+
+    Parameters
+    ----------
+    m : int, optional
+        The last rank with a gain.
+    key : str
+        Key of the row.
+    n_ahead : int
+        Number of further classes that are always ahead, such as better relevant documents.
+    n_relevant : int
+        R, which is the last rank with a gain in some rows.
+    """
+
+    m: int | None = None
+    key: str = "mrr"
+    n_ahead: int = field(default=0, kw_only=True)
+    n_relevant: int = field(default=1, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Raise DataError if m is so large that the sums take too long."""
+        if self.row.discount is not None and self.m is not None and self.m > _MOST_GAINS:
+            raise DataError(
+                f"metric: found {self.name!r}, expected an m of at most {_MOST_GAINS}; pass "
+                f"{self.key!r} for gains at every rank"
+            )
+
+    @property
+    def row(self) -> Gain:
+        """Row of the table of gains."""
+        return GAINS[self.key]
+
+    @property
+    def counts_all(self) -> bool:
+        """Whether all relevant documents of a query count, and not the best one alone."""
+        return self.row.coefficient is not None
+
+    @property
+    def is_graded(self) -> bool:
+        """Whether gains depend on the grades of the documents."""
+        return self.row.graded
+
+    @property
+    def is_of_retrieval(self) -> bool:
+        """Whether it was requested by another name than accuracy."""
+        return self.key != "accuracy"
+
+    @property
+    def is_accuracy(self) -> bool:
+        """Whether a gain of 1 at rank 1 is the only one, if one document is relevant."""
+        return self.row.discount is None and self.last == 1 and not self.n_ahead
+
+    @property
+    def name(self) -> str:
+        """The name by which it was requested, such as "recall@m"; "accuracy" if m is 1.
+
+        Recall@1 keeps its name, because of several relevant documents it is another metric.
+        """
+        if self.is_accuracy and not self.counts_all:
+            return "accuracy"
+        return self.key if self.m is None else f"{self.key}@{self.m}"
+
+    @property
+    def label(self) -> str:
+        """The label of the row, with @m if there is an m; "top-m accuracy"."""
+        if self.key == "accuracy":
+            return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
+        return self.row.label if self.m is None else f"{self.row.label}@{self.m}"
+
+    @property
+    def last(self) -> int | None:
+        """The last rank with a gain; None if all ranks have one."""
+        return self.n_relevant if self.row.last == "R" else self.m
+
+    @property
+    def scale(self) -> float:
+        """Coefficient of the only relevant document of a query."""
+        return float(self.coefficient(np.ones(1), np.ones(1))[0]) if self.counts_all else 1.0
+
+    def coefficient(self, j: FloatArray, n_relevant: FloatArray) -> FloatArray:
+        """Coefficients (n,) of the j-th relevant documents of queries, all of the same grade."""
+        assert self.row.coefficient is not None
+        return self.row.coefficient(j, n_relevant, self.m or 1)
+
+    def behind(self, n_ahead: int) -> Self:
+        """Metric with the gains of the ranks beyond `n_ahead`."""
+        return replace(self, n_ahead=self.n_ahead + n_ahead)
+
+    def within_limits(self, mean: FloatArray, k: FloatArray | IntArray) -> FloatArray:
+        """Means (..., n_k) within [0, 1]; accuracies are exactly 1 for k <= m."""
+        clipped = np.clip(mean, 0.0, self.scale)
+        if self.row.discount is not None or self.last is None or self.n_ahead:
+            return clipped
+        # Two classifiers are equal there, and rounding must not make one of them better.
+        return np.where(np.atleast_1d(k) <= self.last, self.scale, clipped)
+
+    @property
+    def _top(self) -> int:
+        """Number of ranks with a gain among the classes that are not always ahead."""
+        assert self.last is not None
+        return max(self.last - self.n_ahead, 0)
+
+    def _gains(self, rank: FloatArray) -> FloatArray:
+        """Gains of ranks among the classes that are not always ahead."""
+        return discounted(self.row.discount, rank + self.n_ahead, self.last)
+
+    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
+        """Hypergeometric mean, see `top_accuracy_given_n_better` and `gain_given_n_better`."""
+        if self.row.discount is None:
+            found = top_accuracy_given_n_better(n_better, n_classes, k, self._top)
+        else:
+            found = gain_given_n_better(n_better, n_classes, k, self._gains, self.last)
+        return self.scale * found
+
+    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
+        """Binomial mean, see `gain_given_favorability`."""
+        if self.row.discount is not None:
+            return self.scale * gain_given_favorability(z, k, self._gains, self.last)
+        if (top := self._top) == 0 or k <= top:
+            return np.full(z.size, self.scale if top else 0.0)
+        above = betainc(top, k - top, ndtr(-z))
+        below = betainc(k - top, top, ndtr(z))
+        return self.scale * np.where(above < 0.5, 1 - above, below)
+
+    def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
+        """Binomial mean under each element."""
+        return self.expected_of([self], basis, k)[0]
+
+    @staticmethod
+    def expected_of(
+        metrics: Sequence["GainMetric"], basis: RadialBasis, k: FloatArray | IntArray
+    ) -> FloatArray:
+        """Expectations (n_metrics, n_k, m) of metrics of one row and m, which share the sums.
+
+        See `expected_top_accuracy` and `expected_gain`.
+        """
+        first = metrics[0]
+        if (discount := first.row.discount) is None:
+            tops, place = np.unique([metric._top for metric in metrics], return_inverse=True)
+            found = [expected_top_accuracy(basis, k, top) for top in tops.tolist()]
+            return first.scale * np.stack(found)[place]
+        ahead = np.array([metric.n_ahead for metric in metrics])
+        last = None if first.last is None else np.array([metric.last for metric in metrics])
+
+        def gains(rank: FloatArray) -> FloatArray:
+            of_metrics = tuple(slice(None) if axis == 0 else None for axis in range(1 + rank.ndim))
+            ends = None if last is None else last[of_metrics]
+            return discounted(discount, rank + ahead[of_metrics], ends)
+
+        return first.scale * expected_gain(basis, k, gains, None if last is None else last.max())
+
+
+def discounted(
+    discount: Discount | None, rank: FloatArray, last: IntArray | int | None
+) -> FloatArray:
+    """Gains of ranks, 0 beyond the last."""
+    gains = np.ones(rank.shape) if discount is None else discount(rank)
+    return gains if last is None else np.where(rank <= last, gains, 0.0)
+
+
+@dataclass(frozen=True)
+class Accuracy(GainMetric):
     r"""Top-m accuracy :math:`P(R \le m)`, also called recall@m, hit rate@m and success@m.
 
     The average of the accuracy, m = 1, over subsets of the tested classes is the average test
@@ -153,163 +361,8 @@ class Accuracy(MeanMetric):
     array([0.8333, 0.6667])
     """
 
-    m: int = 1
-    called: str = field(default="accuracy", compare=False, repr=False)
-
-    @property
-    def name(self) -> str:
-        """The name by which it was requested, such as "recall@m"; "accuracy" if m is 1.
-
-        Recall@1 keeps its name, because of several relevant documents it is another metric.
-        """
-        is_accuracy = self.m == 1 and not self.counts_all
-        return "accuracy" if is_accuracy else f"{self.called}@{self.m}"
-
-    @property
-    def label(self) -> str:
-        """Either "accuracy", "top-m accuracy", or another name such as "hit rate@m"."""
-        if self.called == "accuracy":
-            return "accuracy" if self.m == 1 else f"top-{self.m} accuracy"
-        return self.name.replace("_", " ")
-
-    @property
-    def is_of_retrieval(self) -> bool:
-        """Whether it was requested by another name than accuracy."""
-        return self.called != "accuracy"
-
-    @property
-    def counts_all(self) -> bool:
-        """Whether it is the recall: the share of the relevant documents that are found."""
-        return self.called == "recall"
-
-    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Hypergeometric probability, see `top_accuracy_given_n_better`."""
-        return top_accuracy_given_n_better(n_better, n_classes, k, self.m)
-
-    def within_limits(self, mean: FloatArray, k: FloatArray | IntArray) -> FloatArray:
-        """Accuracies (..., n_k) within [0, 1], and exactly 1 for k <= m."""
-        # Two classifiers are equal there, and rounding must not make one of them better.
-        return np.where(np.atleast_1d(k) <= self.m, 1.0, super().within_limits(mean, k))
-
-    def behind(self, n_ahead: int) -> "Accuracy":
-        """Accuracy among the m - `n_ahead` best."""
-        return replace(self, m=max(self.m - n_ahead, 0))
-
-    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
-        """P(Binomial(k - 1, 1 - Phi(z)) < m)."""
-        if k <= self.m:
-            return np.ones(z.size)
-        above = betainc(self.m, k - self.m, ndtr(-z))
-        return np.where(above < 0.5, 1 - above, betainc(k - self.m, self.m, ndtr(z)))
-
-    def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
-        """Binomial probability under each element, see `expected_top_accuracy`."""
-        return expected_top_accuracy(basis, k, self.m)
-
-
-_MOST_GAINS = 1000  # a sum over ranks has m terms
-
-
-@dataclass(frozen=True)
-class GainMetric(MeanMetric):
-    """Mean of a gain in [0, 1] that decreases with the rank. Ranks beyond m, if given, gain 0.
-
-    A subclass names itself, `short` as an argument and `long` in texts, and defines `of_rank`.
-    """
-
-    m: int | None = None
-    n_ahead: int = field(default=0, kw_only=True)  # classes that are always ahead
-
-    short: ClassVar[str]
-    long: ClassVar[str]
-    is_of_retrieval = True
-
-    def __post_init__(self) -> None:
-        """Raise DataError if m is so large that the sums take too long."""
-        if self.m is not None and self.m > _MOST_GAINS:
-            raise DataError(
-                f"metric: found {self.name!r}, expected an m of at most {_MOST_GAINS}; pass "
-                f"{self.short!r} for gains at every rank"
-            )
-
-    @property
-    def name(self) -> str:
-        """The short name, with @m if there is an m."""
-        return self.short if self.m is None else f"{self.short}@{self.m}"
-
-    @property
-    def label(self) -> str:
-        """The long name, with @m if there is an m."""
-        return self.long if self.m is None else f"{self.long}@{self.m}"
-
-    @abstractmethod
-    def of_rank(self, rank: FloatArray) -> FloatArray:
-        """Gains in [0, 1] of ranks, without the cutoff m."""
-
-    def gain(self, rank: FloatArray) -> FloatArray:
-        """Gains of ranks among the classes that are not always ahead, 0 beyond m."""
-        rank = rank + self.n_ahead
-        gains = self.of_rank(rank)
-        return gains if self.m is None else np.where(rank <= self.m, gains, 0.0)
-
-    def behind(self, n_ahead: int) -> Self:
-        """Metric with the gains of the ranks beyond `n_ahead`."""
-        return replace(self, n_ahead=n_ahead)
-
-    def given_n_better(self, n_better: IntArray, n_classes: int, k: IntArray) -> FloatArray:
-        """Hypergeometric mean, see `gain_given_n_better`."""
-        return gain_given_n_better(n_better, n_classes, k, self.gain, self.m)
-
-    def given_favorability(self, z: FloatArray, k: float) -> FloatArray:
-        """Binomial mean, see `gain_given_favorability`."""
-        return gain_given_favorability(z, k, self.gain, self.m)
-
-    def expected(self, basis: RadialBasis, k: FloatArray | IntArray) -> FloatArray:
-        """Binomial mean under each element, see `expected_gain`."""
-        return expected_gain(basis, k, self.gain, self.m)
-
-
-@dataclass(frozen=True)
-class MeanReciprocalRank(GainMetric):
-    r"""Mean reciprocal rank :math:`\sum_{r \le m} P(R = r) / r`; without m, r runs up to k.
-
-    Without m it is :math:`E[(1 - U^k) / (k (1 - U))]`. This is also the mean of the expected
-    accuracies on 1, ..., k classes.
-    """
-
-    short, long = "mrr", "MRR"
-
-    def of_rank(self, rank: FloatArray) -> FloatArray:
-        """The reciprocal rank."""
-        return 1 / rank
-
-
-class MeanAveragePrecision(MeanReciprocalRank):
-    """Mean average precision, which is MRR if each query has one relevant document.
-
-    It is not defined here if a query has several, all of which it counts.
-    """
-
-    short, long, counts_all = "map", "MAP", True
-
-
-@dataclass(frozen=True)
-class DiscountedGain(GainMetric):
-    r"""nDCG with one relevant document: :math:`\sum_{r \le m} P(R = r) / \log_2(1 + r)`.
-
-    Without m, r runs up to k. The ideal gain is 1. Several relevant documents have gains by their
-    grades (`classex_bayes.task.relevant_ranks`).
-
-    References
-    ----------
-    Järvelin and Kekäläinen, ACM Trans. Inf. Syst. 20(4), 2002.
-    """
-
-    short, long, counts_all = "ndcg", "nDCG", True
-
-    def of_rank(self, rank: FloatArray) -> FloatArray:
-        """The discount of the rank."""
-        return 1 / np.log2(1 + rank)
+    m: int | None = 1
+    key: str = "accuracy"
 
 
 @dataclass(frozen=True)
@@ -392,32 +445,8 @@ _TABULATED, _REFINEMENTS = 129, 4
 _MOST_DIGITS = 12
 
 
-def _precision(m: int | None = None) -> Accuracy:
-    """Precision@1; with one relevant document, precision@m is recall@m / m."""
-    if m is None:
-        raise DataError("metric: found 'precision', expected 'precision@1'")
-    if m > 1:
-        raise DataError(
-            f"metric: found precision@{m}, which is recall@{m} / {m} if one document is relevant; "
-            f"ask for 'recall@{m}' and divide by {m}"
-        )
-    return Accuracy()
-
-
-# Constructors of the metrics by name. A name given as "name@m" passes m to the constructor.
-METRICS: dict[str, Callable[..., Metric]] = {
-    "accuracy": Accuracy,
-    "recall": partial(Accuracy, called="recall"),
-    "hit_rate": partial(Accuracy, called="hit_rate"),
-    "success": partial(Accuracy, called="success"),
-    "mrr": MeanReciprocalRank,
-    "ndcg": DiscountedGain,
-    "mean_rank": MeanRank,
-    "median_rank": MedianRank,
-    "map": MeanAveragePrecision,
-    "precision": _precision,
-}
-# Names in other software, without the marks between their words.
+# Names in other software (trec_eval, ir_measures, ranx, libraries of metric learning), without the
+# marks between their words. "n@m" passes m.
 _SYNONYMS = {
     name: key
     for key, names in {
@@ -425,31 +454,35 @@ _SYNONYMS = {
         "recall": "r",
         "hit_rate": "hit hits hitrate hitratio hr",
         "success": "s",
+        "precision": "p prec",
+        "r_precision": "rprec rprecision precisionr precisionatr pr",
         "mrr": "rr reciprank reciprocalrank meanreciprocalrank inverseharmonicmeanrank",
+        "map": "ap averageprecision meanaverageprecision",
+        "map@r": "apr mapr mapatr averageprecisionatr meanaverageprecisionatr",
+        "ndcg": "normalizeddiscountedcumulativegain",
         "mean_rank": "mr mnr meanrank arithmeticmeanrank",
         "median_rank": "medr mdr medianrank",
-        "map": "ap averageprecision meanaverageprecision",
-        "precision": "p prec",
     }.items()
     for name in names.split()
 }
 _ONLY_WITH_M = "top", "topk", "rank"
 _NAME = re.compile(r"([a-z_-]+?)(?:(?:@|[_-]?(?:(?:at|cut)[_-]?)?)([0-9]+)((?:_acc|_accuracy)?))?")
+_OF_RANKS: dict[str, Callable[[], Metric]] = {"mean_rank": MeanRank, "median_rank": MedianRank}
 
 
 def standard_name(name: str) -> str:
-    """Name of a metric in the words of `METRICS`, from the names that other software gives it.
+    """Name of a metric in the words of `GAINS`, from the names that other software gives it.
 
     Examples
     --------
-    >>> [standard_name(name) for name in ("HR@10", "ndcg_cut_10", "recip_rank", "top5", "MRR@10")]
-    ['hit_rate@10', 'ndcg@10', 'mrr', 'accuracy@5', 'mrr@10']
+    >>> names = "HR@10", "ndcg_cut_10", "recip_rank", "top5", "P_10", "Rprec", "AP@10", "MAP@R"
+    >>> [standard_name(name) for name in names]  # doctest: +NORMALIZE_WHITESPACE
+    ['hit_rate@10', 'ndcg@10', 'mrr', 'accuracy@5', 'precision@10', 'r_precision', 'map@10',
+     'map@r']
     """
     parts = _NAME.fullmatch(name.lower())
-    if parts is None:
-        return name.lower()
-    words, m, _ = parts.groups()
-    flat = re.sub("[_-]", "", words)
+    words, m, _ = (name.lower(), None, None) if parts is None else parts.groups()
+    flat = re.sub("[@_-]", "", words)
     if m is None and flat in _ONLY_WITH_M:
         return name
     key = _SYNONYMS.get(flat, words)
@@ -462,33 +495,35 @@ def named_metric(name: str) -> Metric:
     Parameters
     ----------
     name : str
-        A key of `METRICS` in any case, such as "accuracy", or a name that other software gives it
-        (`standard_name`). If the metric has an m, "@m" may follow, with m in 1..10^12 - 1, or in
-        1..1000 for "mrr" and "ndcg". "recall", "hit_rate" and "success" need an m, and the
-        precision has only m = 1.
+        A key of `GAINS` in any case, such as "accuracy", "mean_rank", "median_rank", or a name that
+        other software gives it (`standard_name`). If the metric has an m, "@m" may follow, with m
+        in 1..10^12 - 1, or in 1..1000 for "mrr", "map" and "ndcg". Some metrics need an m.
 
     Examples
     --------
-    >>> named_metric("recall@5")
-    Accuracy(m=5)
+    >>> named_metric("accuracy@5")
+    Accuracy(m=5, key='accuracy', n_ahead=0, n_relevant=1)
     """
     if isinstance(name, str) and "," in name:
         raise DataError(f"metric: found {name!r}, expected one metric; make one call for each")
-    key, at, m = standard_name(name).partition("@") if isinstance(name, str) else ("", "", "")
-    if key not in METRICS:
-        raise DataError(
-            f"metric: found {name!r}, expected one of {', '.join(METRICS)}, such as 'accuracy@5'"
-        )
-    if not at:
-        metric = METRICS[key]()
-        if isinstance(metric, Accuracy) and metric.is_of_retrieval:  # no m is standard
-            raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or similar")
-        return metric
-    if "m" not in signature(METRICS[key]).parameters:
+    standard = standard_name(name) if isinstance(name, str) else ""
+    key, at, m = (standard, "", "") if standard in GAINS else standard.partition("@")
+    if key not in GAINS and key not in _OF_RANKS:
+        names = ", ".join([*GAINS, *_OF_RANKS])
+        raise DataError(f"metric: found {name!r}, expected one of {names}, such as 'accuracy@5'")
+    row = GAINS.get(key)
+    if at and (row is None or row.last == "R"):
         raise DataError(f"metric: found {name!r}, expected {key!r}, which has no m")
-    if not (m.isascii() and m.isdigit() and len(m) <= _MOST_DIGITS and int(m) > 0):
+    if row is None:
+        return _OF_RANKS[key]()
+    if not at and row.last == "m":
+        raise DataError(f"metric: found {name!r}, expected '{key}@1', '{key}@10' or similar")
+    if at and not (m.isascii() and m.isdigit() and len(m) <= _MOST_DIGITS and int(m) > 0):
         raise DataError(f"metric: found {name!r}, expected a whole number in 1..10^12 - 1 after @")
-    return METRICS[key](int(m))
+    if key == "accuracy" or standard == "precision@1":
+        return Accuracy(int(m or 1))
+    kind = Accuracy if row.discount is None else GainMetric
+    return kind(int(m) if at else None, key)
 
 
 def mean_metric(name: str) -> MeanMetric:

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import MeanMetric, named_metric
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.estimators.binomial_model import BinomialModel
 from classex_bayes.estimators.classexreg import ClassExReg
@@ -49,7 +49,7 @@ def literature(random_seed: RandomSeed = None, *, metric: str = "accuracy") -> l
     chosen = named_metric(metric)
     if not isinstance(chosen, MeanMetric):
         return []
-    if chosen != Accuracy():
+    if not chosen.is_accuracy:
         return [SampledMetrics(method) for method in get_args(Method)]
     return [
         ClassExReg(random_seed=random_seed),

@@ -311,7 +311,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
         require_same_weights(pair, first, task)
     for (name, task), (listed_name, listed) in permutations(tasks.items(), 2):
         _refuse_reordered(f"tasks: {name!r} and {listed_name!r}", task, listed)
-    if isinstance(metric, Accuracy) and metric.m >= first.n_classes:
+    if isinstance(metric, Accuracy) and (metric.last or 1) >= first.n_classes:
         raise DataError(
             f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
             "every classifier, so pairing cannot see its errors; expected an m below "

@@ -218,7 +218,7 @@ def _fitted(
                 f"{estimator.attributes_.n_classes} classes and "
                 f"{estimator.attributes_.n_test} instances, or with other parameters"
             )
-    return fitted_copy(estimator, task, random_seed, metrics=metric)
+    return fitted_copy(estimator, task, random_seed)
 
 
 def _with_interval(

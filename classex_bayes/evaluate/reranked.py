@@ -6,7 +6,7 @@ import numpy as np
 
 from classex_bayes.arguments import class_count, class_counts
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import Accuracy, GainMetric, named_metric
+from classex_bayes.core.metrics import GainMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Extrapolation
 from classex_bayes.typing import ClassCounts
@@ -87,7 +87,7 @@ def predict_reranked(
             "of first_stage; expected two fits to lists of the same corpus with the same sampler="
         )
     chosen = named_metric(metric)
-    if not isinstance(chosen, Accuracy | GainMetric) or (chosen.m or length) > length:
+    if not isinstance(chosen, GainMetric) or (chosen.m or length) > length:
         raise DataError(
             f"metric: found {metric!r}, expected recall@m, mrr@m or ndcg@m with m of at most "
             f"n_reranked, {length}; no other document is in the reranked lists"

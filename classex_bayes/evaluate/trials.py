@@ -88,7 +88,6 @@ class _Study:
         """Prediction of a fitted copy, and the warnings of its sampler."""
         require_metric(estimator, self.metric)
         settings: dict[str, Any] = {
-            "metrics": self.metric,
             "sampler": {**self.sampler, "cores": 1},
             "progressbar": False,
         }

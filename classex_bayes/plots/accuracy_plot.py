@@ -192,7 +192,7 @@ def _end(predictions: Sequence[Any], truth: Any) -> int:
 def _smallest(metric: str) -> int:
     """Smallest number of classes that a metric depends on: top-m accuracy is 1 up to m."""
     chosen = named_metric(metric)
-    return chosen.m + 1 if isinstance(chosen, Accuracy) else 2
+    return (chosen.last or 1) + 1 if isinstance(chosen, Accuracy) else 2
 
 
 def _draw_observed(panel: "Panel", task: SourceTask, metric: str) -> None:

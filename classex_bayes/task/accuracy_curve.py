@@ -111,7 +111,7 @@ class AccuracyCurve:
 
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Return the measured accuracies at `k` twice; `k` must be among the measured numbers."""
-        if metric != Accuracy():
+        if not metric.is_accuracy:
             raise DataError(
                 f"metric: found {metric.name!r}, expected 'accuracy', because the task was made "
                 "from accuracies alone; make it with from_scores, from_embeddings or from_ranks"
@@ -121,7 +121,7 @@ class AccuracyCurve:
 
     def known_counts(self, metric: Metric, k: IntArray) -> IntArray:
         """Return the measured numbers among `k` for the accuracy, and none for other metrics."""
-        return k[np.isin(k, self.k)] if metric == Accuracy() else k[:0]
+        return k[np.isin(k, self.k)] if metric.is_accuracy else k[:0]
 
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracies at `k`: shape (n_k, n_k)."""

@@ -49,6 +49,7 @@ class DaskSource:
     others: tuple[Any, ...]
     # Instances scored on some classes, in memory, from numbers of rows and columns.
     subset: Callable[[IntArray, IntArray], ScoreSource]
+    several: bool = False  # whether classes have several templates
     in_order = True
     on_device = False
     has_scores: ClassVar[bool] = False
@@ -161,7 +162,9 @@ def dask_embeddings(
     others = templates, template_class, distance, reduce
     n_classes = int(template_class.max()) + 1
     perfect = PERFECT.get(distance)
-    return DaskSource(probes, n_classes, perfect, distance, _embedding_block, others, subset)
+    several = n_classes < template_class.size
+    passes = _embedding_block, others, subset, several
+    return DaskSource(probes, n_classes, perfect, distance, *passes)
 
 
 def _score_block(rows: NumberArray, numbers: IntArray, higher_is_better: bool) -> ScoreMatrix:

@@ -102,8 +102,8 @@ class JudgedRun(NamedTuple):
         if n_several:
             several = (
                 f"{n_several} of {self.queries.size} queries have several relevant documents, of "
-                "which accuracy, success@m and MRR count the best ranked one, and recall@m and "
-                f"nDCG all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
+                "which accuracy, success@m and MRR count the best ranked one, and other metrics "
+                f"all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
                 "are not in the lists"
             )
         words = provenance.with_facts(several, self.namesakes)

@@ -80,7 +80,8 @@ def refuse_all_relevant(metric: Metric, several_relevant: bool) -> None:
     """Raise if a metric counts all relevant documents of queries that have several."""
     if metric.counts_all and several_relevant:
         raise DataError(
-            f"metric: found {metric.name!r}, but queries have several relevant documents, of which "
-            "only the best one is used here; pass metric='success@10' or 'mrr', or predict recall "
-            "or nDCG by a BayesianExtrapolator that is fitted to the whole task"
+            f"metric: found {metric.name!r}, which counts all relevant documents, but queries have "
+            "several relevant documents, or classes several entries, and here only the best one is "
+            "used; pass metric='success@10' or 'mrr', or fit a BayesianExtrapolator to a task of "
+            "all, SourceTask.from_run(qrels, run, n_classes=n), with n documents or entries"
         )

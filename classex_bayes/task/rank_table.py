@@ -125,7 +125,7 @@ class RankTable:
     influence: Influence | None = None  # of the units on ATA_k on `grid`, from a pass over scores
     nearest: NearestClasses | None = None  # if they are known without `source`
     sample: Sample | None = None  # first instances, if they are known without `source`
-    several_relevant: bool = False  # the true class is the best of several that are relevant
+    several_relevant: bool = False  # the best of several relevant documents, or entries, counts
     provenance: Provenance = field(default_factory=Provenance)  # no statistic depends on it
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields

@@ -1,15 +1,14 @@
-"""Ranks of all relevant documents of queries: recall and nDCG as trec_eval defines them."""
+"""Ranks of all relevant documents of queries: gains that are sums over these documents."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 
-from classex_bayes.core.metrics import GainMetric, MeanMetric, Metric
-from classex_bayes.exceptions import DataError
+from classex_bayes.core.metrics import GainMetric, Metric, discounted
 from classex_bayes.task.judged_runs import JudgedRun
 from classex_bayes.task.provenance import CANDIDATES, CUT_RANKS, DOCUMENTS, Provenance
 from classex_bayes.task.rank_table import RankTable
@@ -20,11 +19,17 @@ from classex_bayes.typing import BoolArray, FloatArray, IntArray
 _LAST_LAW, _FEWEST_QUERIES = 4, 20
 
 
-class Level(NamedTuple):
-    """The relevant documents with one law: their task, and their places in their queries."""
+class Group(NamedTuple):
+    """Documents with one gain as a function of their number of better irrelevant documents."""
 
-    table: RankTable
-    share: FloatArray  # (n_levels,): weight of those with 0, 1, ... relevant ones before them
+    metric: GainMetric  # of each of them, relative to the coefficient of an only one
+    rows: IntArray  # their places
+    n_competitors: int  # number of irrelevant documents that they met
+    n_always: int  # documents that are always among the k
+
+    def sizes(self, k: IntArray | FloatArray) -> IntArray | FloatArray:
+        """Number of irrelevant documents + 1 (n_k,) among k documents."""
+        return np.clip(k - self.n_always + 1, 1, None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,13 +37,15 @@ class RelevantRanks:
     r"""Ranks of all relevant documents of the queries, best ones first in each query.
 
     The j-th best of the :math:`R_q` relevant documents of query q has j - 1 relevant documents
-    before it, whose number does not grow with the corpus, and :math:`L_{qj}` irrelevant ones, whose
-    number does. Its grade is :math:`g_{qj}`. With d(r) the gain of rank r,
+    before it, whose number does not grow with the corpus, and :math:`N_{qj}` irrelevant ones, whose
+    number does. With the coefficient c and the discount d of a row of
+    `classex_bayes.core.metrics.GAINS`, the metric is
 
-    .. math:: \frac{1}{n} \sum_q \frac{1}{c_q} \sum_{j=1}^{R_q} g_{qj} \, d(j + L_{qj}).
+    .. math:: \frac{1}{n} \sum_q \sum_{j=1}^{R_q} c(j, R_q) \, d(j + N_{qj}).
 
-    Recall@m has grades of 1, d(r) = 1 for :math:`r \le m`, and :math:`c_q = R_q`. nDCG has
-    :math:`d(r) = 1 / \log_2(r + 1)`, and :math:`c_q` is the sum for the best order of the grades.
+    Among k documents that contain the relevant ones, :math:`N_{qj}` is hypergeometric with the
+    :math:`k - R_q` irrelevant ones that are drawn, if the candidates of each query are its own.
+    Those of a corpus are hardly fewer than k - 1, which is their number here.
     """
 
     n_classes: int  # number k1 of documents in the corpus
@@ -49,13 +56,17 @@ class RelevantRanks:
     grade: IntArray  # (n_pairs,)
     min_better: IntArray  # (n_pairs,): fewest irrelevant documents that may be better
     max_better: IntArray  # (n_pairs,)
-    unanswered: BoolArray  # (n_pairs,): whether the list of the query is empty
+    n_competitors: IntArray  # (n_pairs,): number of irrelevant documents that it met
+    unanswered: BoolArray  # (n_pairs,): whether all of them are better at every k
+    own_candidates: bool = False  # of each query, and not one corpus
 
     @classmethod
-    def of(cls, run: JudgedRun, n_classes: int, smallest: int) -> Self:
+    def of(cls, run: JudgedRun, n_classes: int | None, smallest: int) -> Self:
         """Ranks of the documents of at least the grade `smallest`; others are irrelevant.
 
         Unlisted documents come last, in the order of their grades, and rank below the longest list.
+        If `n_classes` is None, the candidates of each query are its own, of which the lists have
+        all. Then unlisted documents are never found.
         """
         lists, listed = run.lists, run.lists.grade >= smallest
         last = np.flatnonzero(run.unlisted_grade >= smallest)
@@ -63,24 +74,41 @@ class RelevantRanks:
         query = np.append(lists.query[listed], run.unlisted_query[last])
         grade = np.append(lists.grade[listed], run.unlisted_grade[last])
         n_relevant = np.bincount(query, minlength=lists.n_queries)
-        before = lists.wrong_before(smallest)[0][listed]
-        max_better = np.append(before, n_classes - n_relevant[run.unlisted_query[last]])
-        min_better = np.minimum(max_better, np.append(before, np.full(last.size, run.depth)))
+        before, n_wrong = lists.wrong_before(smallest)
         unanswered = (lists.lengths == 0)[query]
-        min_better[unanswered] = max_better[unanswered] = n_classes - 1
+        own = n_classes is None
+        if n_classes is None:
+            n_classes = int(n_wrong[lists.lengths > 0].min()) + 1
+        n_competitors = np.full(query.size, n_classes - 1)
+        max_better = np.append(before[listed], n_classes - n_relevant[run.unlisted_query[last]])
+        min_better = np.append(before[listed], np.full(last.size, run.depth))
+        if own:
+            n_competitors = np.maximum(n_wrong[query], n_classes - 1)
+            unanswered[query.size - last.size :] = True
+        min_better = np.minimum(min_better, max_better)
+        for column in (min_better, max_better):
+            column[unanswered] = n_competitors[unanswered]
         order = np.argsort(query, kind="stable")
         query = query[order]
         return cls(
             n_classes,
             run.queries,
-            run.y,
+            np.arange(lists.n_queries) if own else run.y,
             query,
             np.arange(query.size) - query.searchsorted(query),  # n_ahead
             grade[order],
             min_better[order],
             max_better[order],
+            n_competitors[order],
             unanswered[order],
+            own,
         )
+
+    @classmethod
+    def columns(cls) -> list[str]:
+        """Names of the columns that have a value for each document."""
+        names = [column.name for column in fields(cls)]
+        return names[names.index("query") : names.index("own_candidates")]
 
     def select(self, kept: IntArray, rng: np.random.Generator) -> Self:
         """Ranks of the queries of some classes, with a random share of the irrelevant documents."""
@@ -88,20 +116,19 @@ class RelevantRanks:
         position[kept] = np.arange(kept.size)
         of_query = np.flatnonzero(position[self.y] >= 0)
         rows = np.isin(self.query, of_query)
-        above = self.min_better[
-            rows
-        ]  # ranks are exact, as `classex_bayes.task.table_parts` demands
+        # Ranks are exact, as `classex_bayes.task.table_parts` demands.
+        above = self.min_better[rows]
         drawn = rng.hypergeometric(above, self.n_classes - 1 - above, kept.size - 1)
-        columns = {name: getattr(self, name)[rows] for name in ("n_ahead", "grade", "unanswered")}
+        columns: dict[str, Any] = {name: getattr(self, name)[rows] for name in self.columns()}
+        columns |= {"min_better": drawn, "max_better": drawn}
+        columns["query"] = of_query.searchsorted(self.query[rows])
+        columns["n_competitors"] = np.full(drawn.size, kept.size - 1)
         return replace(
             self,
             **columns,
             n_classes=kept.size,
             queries=self.queries[of_query],
             y=position[self.y[of_query]],
-            query=of_query.searchsorted(self.query[rows]),
-            min_better=drawn,
-            max_better=drawn,
         )
 
     @property
@@ -110,83 +137,102 @@ class RelevantRanks:
         return bool(self.n_ahead.any())
 
     @cached_property
-    def _laws(self) -> IntArray:
-        """Number (n_pairs,) of the law of each document."""
-        queries = np.bincount(self.n_ahead)
-        if queries[0] < _FEWEST_QUERIES:
-            raise DataError(
-                f"qrels: found {queries[0]} queries with relevant documents, expected at least "
-                f"{_FEWEST_QUERIES}"
-            )
-        largest = min(int(np.count_nonzero(queries >= _FEWEST_QUERIES)), _LAST_LAW) - 1
-        return np.minimum(self.n_ahead, largest)
+    def n_relevant(self) -> IntArray:
+        """Number (n_pairs,) of relevant documents of the query of each document."""
+        return np.bincount(self.query)[self.query]
 
-    def weight(self, metric: MeanMetric) -> FloatArray:
-        """Weight (n_pairs,) of each document: its grade as a share of the ideal of its query."""
-        grade: FloatArray = np.ones(self.grade.size)
-        place_gain = grade
-        if isinstance(metric, GainMetric):
-            grade, place_gain = self.grade.astype(float), metric.gain(self.n_ahead + 1.0)
-        by_grade = np.lexsort((-grade, self.query))  # a query keeps its rows
-        ideal = np.bincount(self.query, grade[by_grade] * place_gain)
-        return grade / (self.queries.size * ideal)[self.query]
+    def coefficient(self, metric: GainMetric) -> FloatArray:
+        """Coefficient (n_pairs,) of each document, relative to that of an only one."""
+        found = metric.coefficient(self.n_ahead + 1.0, self.n_relevant.astype(float))
+        if metric.is_graded:
+            grade = self.grade.astype(float)
+            place = discounted(metric.row.discount, self.n_ahead + 1.0, metric.last)
+            by_grade = np.lexsort((-grade, self.query))  # a query keeps its rows
+            found = grade / np.bincount(self.query, grade[by_grade] * place)[self.query]
+        return found / metric.scale
 
-    def class_means(self, metric: MeanMetric) -> FloatArray:
-        """Means (k1, 1) of a known metric over the queries of each class; 0 without queries."""
-        k1, weight = np.array([self.n_classes]), self.queries.size * self.weight(metric)
-        sums = np.zeros(self.n_classes)
-        for n_ahead, at in self._by_n_ahead():
-            gain = metric.behind(n_ahead).given_n_better(self.min_better[at], self.n_classes, k1)[
-                :, 0
-            ]
-            sums += np.bincount(self.y[self.query[at]], weight[at] * gain, self.n_classes)
-        return (sums / np.maximum(np.bincount(self.y, minlength=self.n_classes), 1))[:, None]
+    def groups(self, metric: GainMetric, rows: IntArray) -> Iterator[Group]:
+        """Some documents by their gains, and by the numbers of irrelevant documents."""
+        ones = np.ones(rows.size, dtype=np.int64)
+        columns = [self.n_ahead[rows], ones, self.n_competitors[rows], ones]
+        if metric.row.last == "R":
+            columns[1] = self.n_relevant[rows]
+        if self.own_candidates:
+            n_listed = np.bincount(self.query, ~self.unanswered).astype(np.int64)
+            columns[3] = n_listed[self.query[rows]]
+        numbers, place = np.unique(np.stack(columns), axis=1, return_inverse=True)
+        parts = np.split(
+            rows[np.argsort(place.ravel(), kind="stable")], np.bincount(place.ravel()).cumsum()[:-1]
+        )
+        for part, (n_ahead, n_relevant, n_competitors, n_always) in zip(
+            parts, numbers.T.tolist(), strict=True
+        ):
+            of_each = replace(metric, n_ahead=n_ahead, n_relevant=n_relevant)
+            yield Group(of_each, part, n_competitors, n_always)
+
+    def class_means(self, metric: GainMetric) -> FloatArray:
+        """Means (k1, 1) of a known metric over the queries of each class; 0 without queries.
+
+        If candidates are their own, they are those of the queries.
+        """
+        weight, n_queries = self.coefficient(metric), np.bincount(self.y, minlength=self.n_classes)
+        sums, k1 = np.zeros(n_queries.size), np.array([self.n_classes])
+        for group in self.groups(metric, np.arange(self.query.size)):
+            of_each, rows, n_competitors, _ = group
+            sizes = group.sizes(k1)
+            gain = of_each.given_n_better(self.min_better[rows], n_competitors + 1, sizes)[:, 0]
+            sums += np.bincount(self.y[self.query[rows]], weight[rows] * gain, sums.size)
+        return (sums / np.maximum(n_queries, 1))[:, None]
 
     def metric_bounds(self, metric: Metric, k: IntArray) -> tuple[FloatArray, FloatArray]:
         """Bounds (n_k,) of a metric on k documents, at the bounds of all ranks."""
-        assert isinstance(metric, MeanMetric)
-        weight = self.weight(metric)
+        assert isinstance(metric, GainMetric)
+        weight = self.coefficient(metric) / self.queries.size
+        groups = [*self.groups(metric, np.arange(self.query.size))]
         ends = [
             sum(
-                metric.behind(n_ahead).weighted_sum(bound[at], self.n_classes, k, weight[at])
-                for n_ahead, at in self._by_n_ahead()
+                group.metric.weighted_sum(
+                    bound[group.rows], group.n_competitors + 1, group.sizes(k), weight[group.rows]
+                )
+                for group in groups
             )
             for bound in (self.max_better, self.min_better)
         ]
         lower, upper = (np.clip(end, 0.0, 1.0) for end in ends)
         return lower, upper
 
-    def _by_n_ahead(self) -> Iterator[tuple[int, IntArray]]:
-        """Numbers of better relevant documents, with the places of the documents that have them."""
-        order = np.argsort(self.n_ahead, kind="stable")
-        ends = np.cumsum(np.bincount(self.n_ahead))[:-1]
-        return enumerate(np.split(order, ends))
+    @cached_property
+    def law(self) -> IntArray:
+        """Number (n_pairs,) of the law of each document.
 
-    def few_errors(self, metric: MeanMetric) -> tuple[str, ...]:
-        """A note if hardly any of the documents that a metric counts ranks behind another one."""
-        table = self._table(np.arange(self.query.size), self.weight(metric))
+        The best ones have law 0, the second ones 1, and the last law has all later ones.
+        """
+        n_queries = np.bincount(self.n_ahead)
+        n_laws = min(max(np.count_nonzero(n_queries >= _FEWEST_QUERIES), 2), _LAST_LAW)
+        return np.minimum(self.n_ahead, n_laws - 1)
+
+    @cached_property
+    def tables(self) -> list[RankTable]:
+        """Table of the documents with each law, among the irrelevant ones."""
+        return [self._table(np.flatnonzero(self.law == j)) for j in range(self.law.max() + 1)]
+
+    def few_errors(self) -> tuple[str, ...]:
+        """A note if hardly any of the relevant documents ranks behind an irrelevant one."""
+        table = self._table(np.arange(self.query.size))
         words = replace(table.provenance, nouns=CANDIDATES)
         found = ERRORS.finding(Tested(replace(table, provenance=words), None, None))
         return (found.sentence,) * found.is_note
 
-    def levels(self, metric: MeanMetric) -> list[Level]:
-        """The documents by their laws: each of the best ones has its own, all others share one."""
-        weight, law, levels = self.weight(metric), self._laws, []
-        for number in range(int(law.max()) + 1):
-            rows = np.flatnonzero(law == number)
-            share = np.bincount(self.n_ahead[rows], weight[rows], int(self.n_ahead.max()) + 1)
-            levels.append(Level(self._table(rows, weight[rows]), share))
-        return levels
-
-    def _table(self, rows: IntArray, weight: FloatArray) -> RankTable:
-        """Table of some of the documents, each among the irrelevant ones."""
+    def _table(self, rows: IntArray) -> RankTable:
         is_open = self.min_better[rows] < self.max_better[rows]
         return RankTable(
             self.y[self.query[rows]],
             self.n_classes,
-            weight / weight.sum(),
+            np.full(rows.size, 1 / rows.size),
             self.min_better[rows],
             np.where(is_open, self.n_classes - 1, self.max_better[rows]),
+            n_competitors=self.n_competitors[rows],
+            competitors_shared=not self.own_candidates,
             unanswered=self.unanswered[rows],
             provenance=Provenance(unknown=CUT_RANKS, nouns=DOCUMENTS, is_part=True),
         )
@@ -194,17 +240,17 @@ class RelevantRanks:
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """Ranks of the documents that recall counts, and of those that nDCG counts.
+    """Ranks of the documents that most metrics count, and of those that graded ones count.
 
-    Recall counts documents of at least the `relevance_level`, and nDCG all grades, as in trec_eval.
+    Metrics count documents of at least the `relevance_level`, and nDCG all grades, as in trec_eval.
     """
 
     relevant: RelevantRanks
     graded: RelevantRanks
 
     @classmethod
-    def of(cls, run: JudgedRun, n_classes: int) -> Self:
-        """Ranks of the relevant documents of a run."""
+    def of(cls, run: JudgedRun, n_classes: int | None) -> Self:
+        """Ranks of the relevant documents of a run; arguments as of `RelevantRanks.of`."""
         relevant = RelevantRanks.of(run, n_classes, run.relevance_level)
         return cls(
             relevant, relevant if run.relevance_level == 1 else RelevantRanks.of(run, n_classes, 1)
@@ -228,5 +274,7 @@ class Judged:
 
     def counted_by(self, metric: Metric) -> RelevantRanks | None:
         """Ranks that a metric counts; None if it counts the best document alone."""
-        ranks = self.graded if isinstance(metric, GainMetric) else self.relevant
-        return ranks if metric.counts_all and ranks.has_several else None
+        if not isinstance(metric, GainMetric) or not metric.counts_all:
+            return None
+        ranks = self.graded if metric.is_graded else self.relevant
+        return ranks if ranks.has_several else None

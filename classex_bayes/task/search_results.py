@@ -74,12 +74,13 @@ def search_table(
     if k1 is not None:
         lists, fact = _without_cut_ties(lists, k1)
         facts.append(fact)
-    lists = lists.without_repeated()
+    n_entries, lists = lists.query.size, lists.without_repeated()
+    several = lists.query.size < n_entries  # classes have several entries
     ranks = ListedRanks.of(lists, size, negated=not higher)
     if k1 is None:
         table, units = own_table_of_lists(ranks, labels.y, labels.unanswered, names)
         words = table.provenance.with_facts(*facts)
-        return replace(table, sample=sample, provenance=words), units
+        return replace(table, sample=sample, several_relevant=several, provenance=words), units
     table = table_of_ranks(
         labels,
         size,
@@ -88,6 +89,7 @@ def search_table(
         counts=ranks.counts,
         nearest=ranks.nearest,
         sample=sample,
+        several_relevant=several,
         provenance=Provenance(unknown=CUT_RANKS).with_facts(*facts),
     )
     return table, names

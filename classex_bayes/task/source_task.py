@@ -491,8 +491,9 @@ class SourceTask(TaskStatistics):
         """Make a task from a run of a retrieval system and relevance judgements, as in TREC.
 
         A class is a document of the corpus, and its test instances are queries. If a query has
-        several relevant documents, recall@m and nDCG@m count all, as in trec_eval: nDCG has their
-        relevance as gains. For accuracy, success@m and MRR the best ranked one counts.
+        several relevant documents, most metrics count all, as in trec_eval: MAP, precision@m,
+        recall@m, and nDCG@m with their relevance as gains. For accuracy, success@m and MRR the best
+        ranked one counts.
 
         Parameters
         ----------
@@ -554,9 +555,8 @@ class SourceTask(TaskStatistics):
             higher_is_better=higher_is_better,
             ignore_identical=ignore_identical,
         )
-        if k1 is None:
-            return cls(*judged.own_table())
-        return cls(judged.table(k1), None, Judged.of(judged, k1))
+        table, names = judged.own_table() if k1 is None else (judged.table(k1), None)
+        return cls(table, names, Judged.of(judged, k1))
 
     @classmethod
     def from_confusion(

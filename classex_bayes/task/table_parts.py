@@ -63,7 +63,10 @@ def select(table: RankTable, kept: IntArray, rng: np.random.Generator) -> RankTa
     above = table.n_better[rows]
     n_better = rng.hypergeometric(above, table.n_classes - 1 - above, kept.size - 1)
     weights = instance_weights(y, weight / weight.sum())
-    return RankTable(y, kept.size, weights, n_better, unanswered=table.unanswered[rows])
+    several, unanswered = table.several_relevant, table.unanswered[rows]
+    return RankTable(
+        y, kept.size, weights, n_better, unanswered=unanswered, several_relevant=several
+    )
 
 
 def take(table: RankTable, rows: IntArray, class_weight: FloatArray) -> RankTable:

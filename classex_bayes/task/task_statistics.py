@@ -17,7 +17,7 @@ from classex_bayes.arguments import (
     how_many,
     seed_sequence,
 )
-from classex_bayes.core.metrics import Accuracy, MeanAveragePrecision, Metric, named_metric
+from classex_bayes.core.metrics import Accuracy, Metric, named_metric
 from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
@@ -235,7 +235,7 @@ class TaskStatistics:
         `metric` is a result of `classex_bayes.core.named_metric`. None if it is that of the best
         document, whose ranks `table` has.
         """
-        if self.judged is None or isinstance(metric, MeanAveragePrecision):
+        if self.judged is None:
             refuse_all_relevant(metric, self.several_relevant)
             return None
         return self.judged.counted_by(metric)
@@ -256,7 +256,7 @@ class TaskStatistics:
             As in `BayesianExtrapolator.predict`, such as "accuracy@5" or "mrr". At k = k1 it is
             computed directly from the ranks. Lists of the M best classes determine the metrics with
             m <= M there, and an accuracy curve the accuracy alone. Of several relevant documents of
-            a query, recall and nDCG count all.
+            a query, most metrics count all.
         k : int or array-like of int, optional
             Numbers of classes in 2..n_classes; all by default.
 

@@ -116,7 +116,7 @@ def test_uniform_favorability_is_guessing(top):
 @pytest.mark.parametrize(
     ("name", "m"),
     [
-        *(("accuracy", 1), ("accuracy@1", 1), ("accuracy@5", 5), ("recall@12", 12)),
+        *(("accuracy", 1), ("accuracy@1", 1), ("accuracy@5", 5), ("top12", 12)),
         (f"accuracy@{10**12 - 1}", 10**12 - 1),
     ],
 )
@@ -136,7 +136,11 @@ def test_metric_of_a_name(name, m):
         "mrr": "recip_rank RR inverse_harmonic_mean_rank reciprocal-rank",
         "mrr@10": "MRR@10 RR@10 mrr_at_10 recip_rank@10",
         "ndcg@10": "ndcg_cut_10 nDCG@10 ndcg_at_10",
+        "map": "AP average_precision",
         "map@5": "MAP@5 map_cut_5 AP@5 map_at_5",
+        "map@r": "MAP@R mean_average_precision_at_r mAP@R",
+        "precision@10": "P_10 P@10 precision_at_10 prec@10",
+        "r_precision": "Rprec r-precision RPrec",
         "mean_rank": "MR MnR",
         "median_rank": "MedR MdR",
     }.items(),

@@ -28,6 +28,10 @@ MEANS = [
     "mean_rank",
     "map",
     "map@7",
+    "map@r",
+    "recall@3",
+    "precision@3",
+    "r_precision",
 ]
 NAMES = (*MEANS, "median_rank")
 BASES = st.builds(RadialBasis.regular, st.floats(-5, -1), st.floats(1, 9), st.floats(0.1, 1.5))
@@ -39,12 +43,16 @@ def function(name):
     key, _, m = name.partition("@")
     gains = {
         "accuracy": lambda r: np.ones(r.shape),
+        "recall": lambda r: np.ones(r.shape),
+        "precision": lambda r: np.full(r.shape, 1 / float(m)),
+        "r_precision": lambda r: r <= 1.0,
         "mrr": lambda r: 1 / r,
         "map": lambda r: 1 / r,  # the precision at the only relevant rank
         "ndcg": lambda r: np.log(2) / np.log(1 + r),
         "mean_rank": lambda r: r,
     }
-    return lambda r: gains[key](np.asarray(r, float)) * (r <= (float(m) if m else np.inf))
+    last = 1 if m == "r" else float(m or np.inf)  # one document is relevant
+    return lambda r: gains[key](np.asarray(r, float)) * (r <= last)
 
 
 def statistic(name, ranks, weights):
@@ -300,7 +308,6 @@ def test_far_knots():
 @pytest.mark.parametrize("key", ["mrr", "ndcg"])
 def test_names(key):
     assert named_metric(key).name == key and named_metric(f"{key}@10").name == f"{key}@10"
-    for alias in ("recall@5", "hit_rate@5", "success@5"):
-        assert named_metric(alias) == named_metric("accuracy@5")
-        assert named_metric(alias).name == alias
+    for name in ("recall@5", "hit_rate@5", "success@5", "precision@5", "map@5", "map@r"):
+        assert named_metric(name).name == name
     assert named_metric("success@1").name == named_metric("accuracy@1").name == "accuracy"

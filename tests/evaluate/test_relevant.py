@@ -1,6 +1,4 @@
-"""Recall and nDCG with several relevant documents, against brute force and known corpora."""
-
-from copy import copy
+"""Metrics of several relevant documents, against brute force and known corpora."""
 
 import numpy as np
 import pytest
@@ -8,6 +6,7 @@ from helpers import short_fit
 
 import classex_bayes as cb
 from classex_bayes.bayes import extrapolator
+from classex_bayes.bayes.relevant_laws import RelevantLaw
 from classex_bayes.core import named_metric
 from classex_bayes.exceptions import Interrupted
 
@@ -42,17 +41,23 @@ def run_of(scores, owner, kept, length):
 
 def predict(documents, k, metric):
     """Prediction from ranks, by a model that is fitted as to any task."""
-    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, metrics=metric, **FEW)
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(documents, **FEW)
     return model.predict(k, metric=metric)
 
 
 def brute_force(qrels, run, metric, m):
-    """Mean over queries, list by list."""
+    """Mean over queries, list by list; m is None for the number of relevant documents."""
     values = []
     for query, relevant in qrels.items():
-        listed = sorted(run[query], key=lambda name: -run[query][name])[:m]
-        if metric == "recall":
-            values.append(len(set(listed) & relevant.keys()) / len(relevant))
+        listed = sorted(run[query], key=lambda name: -run[query][name])[: m or len(relevant)]
+        is_found = np.array([name in relevant for name in listed])
+        precision = is_found.cumsum() / np.arange(1, is_found.size + 1)
+        if metric in ("recall", "r_precision"):
+            values.append(is_found.sum() / len(relevant))
+        elif metric == "precision":
+            values.append(is_found.sum() / m)
+        elif metric.startswith("map"):
+            values.append((precision * is_found).sum() / len(relevant))
         else:
             found = [relevant.get(name, 0) for name in listed]
             ideal = sorted(relevant.values(), reverse=True)[:m]
@@ -64,15 +69,21 @@ def brute_force(qrels, run, metric, m):
     return np.mean(values)
 
 
-@pytest.mark.parametrize("m", [1, 3, 10])
-@pytest.mark.parametrize("metric", ["recall", "ndcg"])
+@pytest.mark.parametrize(
+    ("metric", "m"),
+    [
+        *[(name, m) for name in ("recall", "ndcg", "map", "precision") for m in (1, 3, 10)],
+        *[("map@r", None), ("r_precision", None)],
+    ],
+)
 def test_metrics_of_a_run_are_those_of_its_lists(metric, m):
+    name = metric if m is None else f"{metric}@{m}"
     scores, owner = corpus(40, 300, 1)
     qrels, run = run_of(scores, owner, np.arange(300), 20)
     documents = cb.SourceTask.from_run(qrels, run, n_classes=300)
     expected = brute_force(qrels, run, metric, m)
     for k in (None, 300):
-        assert documents.metric(f"{metric}@{m}", k) == pytest.approx(expected, abs=1e-12)
+        assert documents.metric(name, k) == pytest.approx(expected, abs=1e-12)
     # Of 100 documents the relevant ones are left, and a third of the others.
     rng = np.random.default_rng(1)
     qrels, lists = run_of(scores, owner, np.arange(300), 300)
@@ -86,7 +97,7 @@ def test_metrics_of_a_run_are_those_of_its_lists(metric, m):
         smaller.append(brute_force(qrels, drawn, metric, m))
     whole = cb.SourceTask.from_run(qrels, lists, n_classes=300)
     error = np.std(smaller) / 40**0.5
-    assert abs(whole.metric(f"{metric}@{m}", 100) - np.mean(smaller)) < 4 * error + 0.002
+    assert abs(whole.metric(name, 100) - np.mean(smaller)) < 4 * error + 0.002
 
 
 def test_grades_below_the_level_have_gains():
@@ -106,7 +117,7 @@ def test_one_relevant_document_is_a_task():
     qrels = {query: dict([next(iter(listed.items()))]) for query, listed in qrels.items()}
     documents = cb.SourceTask.from_run(qrels, run, n_classes=300)
     task = cb.SourceTask.from_run(qrels, run, n_classes=300)
-    for metric in ("recall@5", "ndcg@5"):
+    for metric in ("recall@5", "ndcg@5", "map@20", "precision@5", "r_precision"):
         assert documents.metric(metric) == pytest.approx(task.metric(metric, 300)[0])
         assert documents.relevant_ranks(named_metric(metric)) is None
 
@@ -119,19 +130,17 @@ def pilot_and_corpus(seed):
     kept = np.append(np.arange(owner.size), others)
     pilot = cb.SourceTask.from_run(*run_of(scores, owner, kept, 100), n_classes=1000)
     whole = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000)
-    model = cb.BayesianExtrapolator(evidence="ranks").fit(
-        pilot, metrics=["recall@10", "ndcg@10"], **{**FEW, "random_seed": seed}
-    )
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(pilot, **{**FEW, "random_seed": seed})
     return pilot, model, whole
 
 
 def test_prediction_contains_the_metric_of_a_larger_corpus():
     pilot, model, whole = pilot_and_corpus(1)
-    for metric in ("recall@10", "ndcg@10"):
+    for metric in ("recall@10", "ndcg@10", "map@50", "precision@5", "r_precision", "map@r"):
         prediction = model.predict([1000, 10_000], metric=metric)
         lower, upper = prediction.interval(0.999).loc[10_000]
         assert lower < whole.metric(metric) < upper
-        assert upper < pilot.metric(metric)
+        assert prediction.mean[10_000] < pilot.metric(metric)
         # On the pilot's own corpus the posterior is near the metric of the pilot.
         sd = float(prediction.draws.sel(k=1000).std())
         assert abs(prediction.mean[1000] - pilot.metric(metric)) < 2 * sd
@@ -161,7 +170,7 @@ def test_intervals_contain_the_metric_of_a_larger_corpus():
 def test_documents_are_used_like_a_task(tmp_path):
     scores, owner = corpus(60, 400, 4)
     documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(400), 60), n_classes=400)
-    model = cb.BayesianExtrapolator().fit(documents, metrics="recall@1", **FEW)
+    model = cb.BayesianExtrapolator().fit(documents, **FEW)
     k = [400, 4000]
     recall, success = (model.predict(k, metric=name) for name in ("recall@5", "success@5"))
     assert (recall.mean < success.mean).all()
@@ -175,15 +184,14 @@ def test_documents_are_used_like_a_task(tmp_path):
     path = cb.write_report(model, k, tmp_path / "page.html", metric="recall@5", target=0.4)
     assert "recall@5" in path.read_text("utf-8")
     again = cb.load(cb.save(model, tmp_path / "fit.nc"))
-    np.testing.assert_array_equal(again.predict(k, metric="recall@5").draws, recall.draws)
-    for fitted in (model, again):
-        with pytest.raises(cb.DataError):  # of a metric that the model was not fitted to
-            fitted.predict(k, metric="ndcg@3")
+    for metric in ("recall@5", "ndcg@3", "map"):
+        expected = model.predict(k, metric=metric).draws
+        np.testing.assert_array_equal(again.predict(k, metric=metric).draws, expected)
     table = cb.compare([model, cb.MomentBounds()], documents, k, metric="recall@5")
     assert list(table.skipped) == ["MomentBounds"]
 
 
-def test_an_interrupted_fit_to_a_metric_leaves_the_others(monkeypatch):
+def test_an_interrupted_fit_to_later_documents_leaves_the_best_ones(monkeypatch):
     def stop(*arguments, **settings):
         raise KeyboardInterrupt
 
@@ -192,19 +200,93 @@ def test_an_interrupted_fit_to_a_metric_leaves_the_others(monkeypatch):
     monkeypatch.setattr(extrapolator, "fitted_laws", stop)
     model = cb.BayesianExtrapolator(evidence="ranks")
     with pytest.raises(Interrupted) as caught:
-        model.fit(documents, metrics=["mrr", "ndcg@10"], **FEW)
+        model.fit(documents, **FEW)
     assert caught.value.partial is model
     assert 0 < model.predict(300, metric="mrr").mean.item() < 1
 
 
-def test_metrics_are_refused_before_the_fit():
-    scores, owner = corpus(40, 300, 1)
-    documents = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(300), 20), n_classes=300)
+def test_a_law_of_one_document_is_that_of_a_task():
+    """With one relevant document and no later ones, all metrics are those of the best one."""
+    scores, owner = corpus(60, 300, 1)
+    qrels, run = run_of(scores, owner, np.arange(300), 300)
+    qrels = {query: dict([next(iter(found.items()))]) for query, found in qrels.items()}
     model = cb.BayesianExtrapolator(evidence="ranks")
-    for tasks, metric in ((documents, "map"), ([documents, copy(documents)], "recall@5")):
-        with pytest.raises(cb.DataError, match=metric):
-            model.fit(tasks, metrics=metric, **FEW)
-    assert not model.is_fitted
+    model.fit(cb.SourceTask.from_run(qrels, run, n_classes=300), **FEW)
+    best = RelevantLaw([model.law_], model.task.judged.relevant)
+    for name in ("recall@3", "precision@3", "map", "map@r", "r_precision", "ndcg@10"):
+        metric, k = named_metric(name), np.array([50, 300, 5000])
+        np.testing.assert_allclose(
+            best.expected(k, metric), model.law_.expected(k, metric), rtol=0, atol=1e-10
+        )
+
+
+@pytest.mark.parametrize("metric", ["map", "precision@5", "recall@5", "ndcg@10", "r_precision"])
+def test_predictions_at_the_pilot_are_near_its_metrics(model_of_few, metric):
+    """The number of relevant documents depends on how near they are, and so do coefficients."""
+    prediction = model_of_few.predict(750, metric=metric).mean.item()
+    assert prediction == pytest.approx(model_of_few.task.metric(metric, 750).item(), abs=0.012)
+
+
+@pytest.fixture(scope="module")
+def model_of_few():
+    """Queries with many relevant documents have near ones."""
+    rng = np.random.default_rng(5)
+    n = rng.integers(1, 7, 150)
+    owner, queries = np.repeat(np.arange(150), n), rng.normal(size=(150, 12))
+    documents = 1.25 * rng.normal(size=(750, 12))
+    spread = 1.1 - 0.08 * n[owner, None]
+    documents[: owner.size] = queries[owner] + spread * rng.normal(size=(owner.size, 12))
+    scores = 2 * queries @ documents.T - (documents**2).sum(axis=1)
+    task = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(750), 750), n_classes=750)
+    return cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW)
+
+
+def own_candidates(rng, n_candidates, sizes, n_queries=200):
+    """Judgements and lists of candidates of each query's own, and all scores."""
+    qrels, run = {}, {}
+    for query in range(n_queries):
+        n = rng.integers(1, 5)
+        scores = np.append(1.9 + 0.9 * rng.normal(size=n), rng.normal(size=n_candidates - n))
+        qrels[f"q{query}"] = {f"q{query}d{j}": 1 for j in range(n)}
+        run[f"q{query}"] = {f"q{query}d{j}": s for j, s in enumerate(scores[: n + sizes])}
+    return qrels, run
+
+
+def test_several_relevant_candidates_of_each_query():
+    """Of K candidates R are relevant, so that K - R others compete with each of these."""
+    rng = np.random.default_rng(2)
+    qrels, run = own_candidates(rng, 70, 66)
+    task = cb.SourceTask.from_run(qrels, run, own_candidates=True)
+    names = "recall@5", "ndcg@10", "map", "precision@3", "r_precision", "map@r"
+    found = dict.fromkeys(names, 0.0)
+    for _ in range(40):  # 30 candidates of each query, with its relevant ones
+        part = {}
+        for query, listed in run.items():
+            others = rng.permutation([d for d in listed if d not in qrels[query]])
+            kept = [*qrels[query], *others[: 30 - len(qrels[query])]]
+            part[query] = {d: listed[d] for d in kept}
+        for name in names:
+            metric, _, m = name.partition("@")
+            m = int(m) if m.isdigit() else 30 if name == "map" else None
+            found[name] += brute_force(qrels, part, name if m is None else metric, m) / 40
+    for name in names:
+        assert task.metric(name, 30).item() == pytest.approx(found[name], abs=0.01)
+
+
+@pytest.mark.parametrize("metric", ["recall@5", "ndcg@10", "map"])
+def test_candidates_of_each_query_predict_a_larger_number(own_model, metric):
+    model, truth = own_model
+    lower, upper = model.predict(1500, metric=metric).interval(0.99).to_numpy()[0]
+    name, _, m = metric.partition("@")
+    assert lower < brute_force(*truth, name, int(m or 1500)) < upper
+
+
+@pytest.fixture(scope="module")
+def own_model():
+    qrels, run = own_candidates(np.random.default_rng(3), 1500, 1500)
+    part = {query: dict([*found.items()][: len(qrels[query]) + 60]) for query, found in run.items()}
+    task = cb.SourceTask.from_run(qrels, part, own_candidates=True)
+    return cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW), (qrels, run)
 
 
 def test_few_late_documents_are_no_fault():

@@ -133,7 +133,7 @@ def test_several_relevant_documents_count_in_both_stages():
             values = scores[i, listed] + bonus * np.isin(listed, own[i])
             run[f"q{i}"] = {f"d{j}": v for j, v in zip(listed, values.tolist(), strict=True)}
         task = cb.SourceTask.from_run(qrels, run, n_classes=k1)
-        models.append(cb.BayesianExtrapolator().fit(task, metrics="recall@3", **FEW))
+        models.append(cb.BayesianExtrapolator().fit(task, **FEW))
     found = cb.predict_reranked(*models, size, n_reranked=LENGTH, metric="recall@3")
     lower, upper = np.asarray(found.interval(0.9))[0].astype(float)
     assert lower <= truth <= upper and upper - lower < 0.15

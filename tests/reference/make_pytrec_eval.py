@@ -16,7 +16,8 @@ N_QUERIES, N_DOCUMENTS = 30, 60
 DEPTHS = (1, 3, 10)
 # Names of pytrec_eval by those of the package.
 NAMES = {"success": "success", "recall": "recall", "ndcg": "ndcg_cut"}
-MEASURES = {"mrr": "recip_rank"}
+NAMES |= {"precision": "P", "map": "map_cut"}
+MEASURES = {"mrr": "recip_rank", "map": "map", "r_precision": "Rprec"}
 MEASURES |= {f"{name}@{m}": f"{trec}_{m}" for name, trec in NAMES.items() for m in DEPTHS}
 # Most relevant documents of a query, length of the lists, and the scores of a case.
 CASES = {

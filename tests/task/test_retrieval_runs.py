@@ -34,7 +34,7 @@ def test_metrics_are_those_of_pytrec_eval(case):
         task = task_of(case, missing)
         assert task.n_test == n
         for metric, values in case["expected"].items():
-            name = f"mrr@{depth}" if metric == "mrr" else metric
+            name = f"{metric}@{depth}" if metric in ("mrr", "map") else metric
             found = task.metric(name, N_DOCUMENTS)
             # pytrec_eval adds in double precision as well.
             np.testing.assert_allclose(found, sum(values) / n, rtol=1e-12)

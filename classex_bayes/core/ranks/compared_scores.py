@@ -36,6 +36,7 @@ class ComparedScores(ScoreSource):
     # (n,): lowest wrong scores, if masks are among the scores; which are masks depends on all parts
     lowest: FloatArray | None = None
     distance: str | None = None  # how embeddings were compared
+    several: bool = False  # whether classes had several templates
     in_order = on_device = False
     has_scores: ClassVar[bool] = False
 
@@ -64,7 +65,9 @@ class ComparedScores(ScoreSource):
             better.append(_pairs(rows[erring[place]], column))
         found = _sparse(better, source.shape), _sparse(tied, source.shape)
         lists, lowest = NearestClasses.with_masks(source, y)
-        return cls(*found, lists, two_values, lowest, getattr(source, "distance", None))
+        return cls(
+            *found, lists, two_values, lowest, getattr(source, "distance", None), source.several
+        )
 
     @classmethod
     def joined(cls, parts: Sequence["ComparedScores"]) -> Self:
@@ -78,6 +81,7 @@ class ComparedScores(ScoreSource):
             np.concatenate([part.two_values for part in parts]),
             np.concatenate(lowest) if masked else None,
             parts[0].distance,
+            parts[0].several,
         )
 
     @cached_property
