@@ -2,6 +2,11 @@
 
 All are measured on one number of classes. So they count the instances whose ranks lie between one m
 and the next: a table of ranks within bounds, whose true classes are unknown.
+
+If each class has several candidates, such as the captions of an image, wrong ones of one class win
+together. In simulations with 5 candidates, from near copies to independent ones, l better ones, of
+up to 10, were of l to l / 2.5 classes. With s candidates the ends lie between l and l / sqrt(s).
+Their geometric middle is used, and the design effect is sqrt(s) times as large.
 """
 
 import re
@@ -51,14 +56,16 @@ def recalls_table(
     half = 0.5 * 10.0**-digits
     _refuse_impossible(m, recall, n, k1 * unit_size, 2 * half)
     recall = np.maximum.accumulate(recall)
-    effect = effect_without_labels(k1, n, design_effect, are_shared=is_shared)
+    clump, most_clumped = unit_size**0.25, unit_size**0.5
+    effect = effect_without_labels(k1, n, design_effect, are_shared=is_shared) * most_clumped
     # The error of rounding is uniform, and adds to the variance of n independent instances.
     share = (n * recall + 0.5) / (n + 1)
     effect += float((half**2 / 3 / (share * (1 - share) / n)).max())
-    min_better, max_better, weight = _instances(m, recall, n, k1, unit_size)
+    min_better, max_better, weight = _instances(np.ceil(m / clump), recall, n, k1)
     clumps = (
-        f"a class has {unit_size} candidates, of which l better ones are of l / {unit_size} to l "
-        "classes, so that recalls at larger m than 1 hardly count classes"
+        f"a class has {unit_size} candidates, so l better ones count as l / {clump:.2g} classes; "
+        f"they may be l / {most_clumped:.2g} to l, for which the design effect is "
+        f"{most_clumped:.2g} times as large"
     ) * (unit_size > 1)
     words = Provenance(
         "recalls",
@@ -141,14 +148,16 @@ def _refuse_impossible(
 
 
 def _instances(
-    m: IntArray, recall: FloatArray, n: int, n_classes: int, unit_size: int
+    ends: FloatArray, recall: FloatArray, n: int, n_classes: int
 ) -> tuple[IntArray, IntArray, FloatArray]:
-    """Bounds of the number of better classes of n instances, and weights with the given recalls."""
-    ends = np.round(n * np.append(recall, 1)).astype(np.int64)
-    counts, share = np.diff(ends, prepend=0), np.diff(recall, prepend=0, append=1)
-    weight = np.divide(share, counts, out=np.zeros(m.size + 1), where=counts > 0)
-    # Candidates of a class may all be better at once, or each the only one of its class.
-    first, last = np.append(0, m), np.append(m - 1, n_classes * unit_size)
-    min_better, max_better = -(-first // unit_size), np.minimum(last, n_classes - 1)
+    """Bounds of the number of better classes of n instances, and weights with the given recalls.
+
+    `recall` (n_m,) are the shares of instances with fewer better classes than `ends` (n_m,).
+    """
+    counts = np.diff(np.round(n * np.append(recall, 1)).astype(np.int64), prepend=0)
+    share = np.diff(recall, prepend=0, append=1)
+    weight = np.divide(share, counts, out=np.zeros(counts.size), where=counts > 0)
+    min_better = np.append(0, ends).astype(np.int64)
+    max_better = np.maximum(np.append(ends, n_classes).astype(np.int64) - 1, min_better)
     weights = np.repeat(weight, counts)
     return np.repeat(min_better, counts), np.repeat(max_better, counts), weights / weights.sum()

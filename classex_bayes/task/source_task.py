@@ -630,7 +630,9 @@ class SourceTask(TaskStatistics):
         per_unit : int
             Number of candidates of each class, such as 5 captions of each image, if recalls count
             candidates. Then n_classes or n_negatives counts classes. Wrong candidates of one class
-            win together, so l better ones belong to between l / per_unit and l classes.
+            win together, so l better ones belong to fewer classes, whose number is uncertain: the
+            prediction says how many are assumed, and the design effect is larger. Recalls among
+            classes are better data.
         decimals : int, optional
             Number of decimals that the recalls were rounded to; by default as many as they have,
             and at least 3. The error of rounding is added to the design effect.

@@ -78,20 +78,39 @@ def test_negatives_of_each_instance():
     assert any("by popularity" in note for note in task.notes)
 
 
-def test_classes_with_several_candidates():
-    """Classes with a better candidate are within the bounds of the number of these."""
-    rng, n_units, size = np.random.default_rng(1), 30, 5
-    score = rng.normal(size=(2000, n_units, 1)) + 0.4 * rng.normal(size=(2000, n_units, size))
-    better = score > rng.normal(1.5, 1, (2000, 1, 1))
-    candidates, units = better.sum((1, 2)), better.any(2).sum(1)
-    table = {m: float((candidates < m).mean()) for m in (1, 5, 10)}
-    task = recalls(table, n_test=2000, n_classes=n_units + 1, per_unit=size)
-    order = np.argsort(candidates, kind="stable")
-    assert np.all(task.table.min_better <= units[order])
-    assert np.all(units[order] <= task.table.max_better)
-    assert bin_ends(task.table).tolist() == [0, n_units]
-    assert any("5 candidates" in note for note in task.notes)
-    assert task.checks[3].is_note  # one share is left
+def better_units(spread, rng, n_units=400, size=5, dim=16):
+    """Numbers of wrong candidates, and of their classes, that are nearer than the best true one."""
+    unit = rng.normal(size=(n_units, 1, dim))
+    candidates = (unit + spread * rng.normal(size=(n_units, size, dim))).reshape(-1, dim)
+    probes = unit[:, 0] + 1.2 * rng.normal(size=(n_units, dim))
+    square = ((probes[:, None] - candidates) ** 2).sum(-1).reshape(n_units, n_units, size)
+    is_true = np.eye(n_units, dtype=bool)
+    better = (square < square[is_true].min(1)[:, None, None]) & ~is_true[:, :, None]
+    return better.sum((1, 2)), better.any(2).sum(1)
+
+
+@pytest.mark.parametrize("spread", [0.3, 0.5, 0.8])
+def test_classes_with_several_candidates(spread):
+    """Ranks among classes agree with the bounds, up to the uncertainty that the task states."""
+    n_candidates, n_units = better_units(spread, np.random.default_rng(1))
+    table = {m: float((n_candidates < m).mean()) for m in (1, 5, 10)}
+    sizes = {"n_test": 400, "n_classes": 400, "design_effect": 2}
+    task = SourceTask.from_recalls(table, **sizes, per_unit=5)
+    ends = bin_ends(task.table)[:-1]
+    assert ends.tolist() == [0, 3, 6]
+    shares = np.cumsum(bin_counts(task.table))[:-1] / 400
+    assert shares[0] == pytest.approx((n_units == 0).mean())
+    assert np.all(np.abs(shares - [(n_units <= end).mean() for end in ends]) < 0.07)
+    alone = SourceTask.from_recalls(table, **sizes)
+    ratio = task.design_effect() / alone.design_effect()
+    assert ratio == pytest.approx(5**0.5, rel=0.01)
+    assert any("l / 1.5 classes" in note for note in task.notes)
+
+
+def test_several_candidates_whose_ends_coincide():
+    task = recalls({1: 0.5, 3: 0.6, 4: 0.7}, n_classes=40, per_unit=5)
+    assert bin_counts(task.table).sum() == pytest.approx(100)
+    assert task.accuracy(40)[0] == pytest.approx(0.5)
 
 
 def test_names_of_recalls():
