@@ -73,7 +73,7 @@ def sampling_correlation(tasks: Sequence[SourceTask], metric: MeanMetric = _ACCU
     are known up to intervals, any ranks within these give the same metric at k1.
     """
     k1 = np.array([tasks[0].n_classes])
-    tests = [task.require("ranks") for task in tasks]
+    tests = [task.require("true classes") for task in tasks]
     ranks = [task.relevant_ranks(metric) for task in tasks]
     means = np.hstack(
         [

@@ -79,7 +79,7 @@ class FitAttributes:
     random_seed: Any = None  # entropy of the seed
     random_seed_spawn_key: tuple[int, ...] = ()
     # The evidence
-    evidence: str = ""  # "ranks" or "ranks and scores"
+    evidence: str = ""  # "ranks", "ranks and scores", or "recalls" or "accuracies" alone
     # Probabilities of the forms of the scores, the most probable one first.
     forms: dict[str, float] = field(default_factory=dict)
     pilot_extrapolation: PilotExtrapolation | None = None  # from parts of the pilot, if checked

@@ -175,15 +175,22 @@ class LawModel(FittedModel):
     def rank_limits_(self) -> RankLimits | None:
         """Accuracies that the ranks of the fitted task allow without a prior.
 
-        None without ranks, for several tasks, and for instances that met competitors of several
-        numbers or weights, whose probabilities of ranks `idata` does not hold.
+        One accuracy counts the instances of rank 1. None for an accuracy curve, for several tasks,
+        and for instances that met competitors of several numbers or weights, whose probabilities of
+        ranks `idata` does not hold.
         """
         data, known = self.histogram_, self.attributes_
-        if data is None or known.n_tasks > 1 or known.designed:
+        if known.n_tasks > 1 or known.designed:
             return None
-        bins = self.idata["observed_data"].to_dataset()[data.rows].values - 1
-        chance = POINTS.bin_probabilities(bins, known.n_classes)
-        return RankLimits.of(chance, data.counts, known.design_effect)
+        observed = self.idata["observed_data"].to_dataset()
+        if data is not None:
+            bins, counts, k = observed[data.rows].values - 1, data.counts, known.n_classes
+        elif observed.sizes["k"] == 1:
+            accuracy, k = float(observed["accuracy"][0]), int(observed["k"][0])
+            bins, counts = np.array([0, k - 1]), known.n_test * np.array([accuracy, 1 - accuracy])
+        else:
+            return None
+        return RankLimits.of(POINTS.bin_probabilities(bins, k), counts, known.design_effect)
 
     @property
     def fit_gap_(self) -> FitGap | None:

@@ -75,7 +75,9 @@ def add_scores(
     basis, by_ranks = basis_of(tree), weights_of(tree)
     if (unused := why_unused(tasks, evidence, basis.bandwidth)) is not None:
         notes = (f"only ranks are used, because {unused}",) * bool(unused)
-        return replace(attributes, evidence=_RANKS, notes=(*attributes.notes, *notes))
+        is_printed = not any(task.table.is_labelled for task in tasks)
+        used = attributes.made_from if is_printed else _RANKS
+        return replace(attributes, evidence=used, notes=(*attributes.notes, *notes))
     # The law of the ranks is that of instances that have an answer.
     task = tasks[0].answered
     rank_law = MixtureLaw(basis, by_ranks.values.reshape(-1, basis.knots.size))

@@ -151,8 +151,17 @@ def files_argument(text: str) -> Any:
     return typer.Argument(metavar="FILES", help=text, show_default=False, callback=_present)
 
 
-def _input(metavar: str | None, text: str) -> Any:
-    return option(metavar, text, "Input", callback=_present if metavar == "FILE" else None)
+def by_m(text: Any) -> dict[str, float]:
+    """Recalls by m, such as 1=.52,5=84.3%."""
+    pairs = [pair.split("=") for pair in str(text).split(",")]
+    if any(len(pair) != 2 for pair in pairs):
+        raise typer.BadParameter(f"expected m=recall, such as 1=.52,5=.843, found {text!r}.")
+    return {m.strip(): level(value) for m, value in pairs}
+
+
+def _input(metavar: str | None, text: str, **more: Any) -> Any:
+    callback = _present if metavar == "FILE" else None
+    return option(metavar, text, "Input", callback=callback, **more)
 
 
 Counts = Annotated[list[str], option("K,K,...", "Numbers of classes to predict for.")]
@@ -223,11 +232,19 @@ class DataOptions:
     sampling: Annotated[
         Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
     ] = None
+    recalls: Annotated[
+        Any, _input("M=R,M=R,...", "Recalls of a printed table in place of FILES.", parser=by_m)
+    ] = None
+    per_unit: Annotated[
+        int | None, _input("N", "Candidates of each class, if recalls count these; 1 if not given.")
+    ] = None
     n_negatives: Annotated[int | None, _input("N", "Random negatives that each rank is among.")] = (
         None
     )
-    n_test: Annotated[int | None, _input("N", "Test instances of a curve.")] = None
-    n_classes: Annotated[int | None, _input("N", "Classes of a curve, documents of a run.")] = None
+    n_test: Annotated[int | None, _input("N", "Test instances of a curve or of recalls.")] = None
+    n_classes: Annotated[
+        int | None, _input("N", "Classes of a curve or of recalls, documents of a run.")
+    ] = None
     qrels: Annotated[Path | None, _input("FILE", "Relevance judgements (TREC) of a run.")] = None
     relevance_level: Annotated[
         int | None, _input("N", "Smallest relevance that counts; 1 if not given.")
@@ -263,18 +280,25 @@ class FileVerb(DataOptions, Verb):
     """A verb on the task in some files."""
 
     files: Annotated[
-        list[Path],
+        list[Path] | None,
         files_argument(
             "Scores, embeddings, ranks, search results or runs of TREC: .npz, .npy, .csv, .tsv, "
             ".parquet; - is standard input. Several files: parts of the test instances."
         ),
-    ]
+    ] = None
+
+    @property
+    def paths(self) -> list[Path]:
+        """The files; none of recalls that are an option."""
+        return self.files or []
 
     @property
     def name(self) -> str:
         """Name for files that are made from these."""
-        more = f"-and-{len(self.files) - 1}-more" if len(self.files) > 1 else ""
-        stem = "stdin" if str(self.files[0]) == "-" else self.files[0].stem
+        if not self.paths:
+            return "recalls"
+        more = f"-and-{len(self.paths) - 1}-more" if len(self.paths) > 1 else ""
+        stem = "stdin" if str(self.paths[0]) == "-" else self.paths[0].stem
         return f"{stem}{more}"
 
     def read(self, *files: Path) -> "cb.SourceTask":
@@ -285,7 +309,7 @@ class FileVerb(DataOptions, Verb):
         }
         with self.terminal.reading(), bad_data():
             # Ties are broken by the fixed seed of `read_task`, as in Python.
-            task = cb.read_task(files or self.files, **arguments)
+            task = cb.read_task(files or self.paths, **arguments)
         self.terminal.message(str(task))
         from classex_bayes.core.metrics import named_metric
 

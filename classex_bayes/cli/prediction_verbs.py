@@ -321,7 +321,7 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
         question = {"metric": self.metric, "target": self.target, "n_resamples": self.n_resamples}
         place = page if self.posterior else None
         findings = replace(self.find(task, counts, references, place, **question), open_set=rates)
-        source = ", ".join(file.name for file in self.files)
+        source = ", ".join(file.name for file in self.paths)
         self.terminal.write("report", page, lambda path: write_page(findings, path, source=source))
         self.show(findings, strict=True, require=self.require)
 
@@ -387,7 +387,7 @@ def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
     from classex_bayes.io.task_files import read_nonmated
 
     with bad_data():
-        nonmated = read_nonmated(data.files)
+        nonmated = read_nonmated(data.paths)
         if nonmated is not None:
             n_probes = len(nonmated[0] if isinstance(nonmated, tuple) else nonmated)
             data.terminal.message(

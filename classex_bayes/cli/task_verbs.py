@@ -83,15 +83,15 @@ class ClassifiersVerb(TargetOptions, FileVerb, FitVerb):
 
     def run(self) -> None:
         counts = self.counts()
-        if len(self.files) == 1:
+        if len(self.paths) == 1:
             raise DataError(
-                f"FILES: expected one for each of several classifiers, found {self.files[0]}"
+                f"FILES: expected one for each of several classifiers, found {self.paths[0]}"
             )
-        if len(set(self.files)) < len(self.files):
+        if len(set(self.paths)) < len(self.paths):
             raise DataError("FILES: found a file twice, expected one for each classifier")
-        stems = [file.stem for file in self.files]
-        names = stems if len(set(stems)) == len(stems) else [str(file) for file in self.files]
-        tasks = {name: self.read(file) for name, file in zip(names, self.files, strict=True)}
+        stems = [file.stem for file in self.paths]
+        names = stems if len(set(stems)) == len(stems) else [str(file) for file in self.paths]
+        tasks = {name: self.read(file) for name, file in zip(names, self.paths, strict=True)}
         self.terminal.message("Sampling ...")
         from classex_bayes.formatting import capitalized
         from classex_bayes.results.draws import interval_settings

@@ -140,8 +140,8 @@ def bootstrapped(
     if hasattr(seedless, "random_seed"):
         seedless.random_seed = None
     method = "reweigh" if hasattr(fitted, "reweigh") else "fit"
-    has_ranks = task.table.has_ranks
-    redraw, scale, note = _units(task, method == "reweigh") if has_ranks else _curves(task)
+    labelled = task.table.is_labelled
+    redraw, scale, note = _units(task, method == "reweigh") if labelled else _curves(task)
     cases = (
         (seedless, redraw(np.random.default_rng(class_seed)), fit_seed, point.k, method)
         for class_seed, fit_seed in (child.spawn(2) for child in seed.spawn(n_draws))

@@ -284,7 +284,7 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
     remedy = "pass paired=False"
     for name, task in tasks.items():
         argument, k1 = f"tasks[{name!r}]", np.array([task.n_classes])
-        table = task.require("ranks", argument)
+        table = task.require("true classes", argument)
         if table.design is not None or not task.known_counts(metric, k1).size:
             task.require("exact ranks", argument)
     (first_name, first), *others = tasks.items()

@@ -30,7 +30,7 @@ _EXACT: dict[str, Any] = (
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1)
     else {}
 )
-_CURVE = {"k", "accuracy"}  # columns of a curve, and of ranks
+_CURVE, _RECALLS = {"k", "accuracy"}, {"m", "recall"}  # columns of printed tables, and of ranks
 _RANKS = {"y", "ranks", "n_negatives", "n_classes", "truncated_at"}
 _TREC_COLUMNS = {
     "qrels": ("query_id", "iteration", "doc_id", "relevance"),
@@ -48,7 +48,7 @@ def read_csv(path: Path) -> dict[str, Any]:
         labels = "y" if "y" in columns else columns[0]
         # Names of classes are text, also "01" and "NA". So are the rows of a confusion matrix.
         names: dict[str, Any] = {"keep_default_na": False, "na_values": [""]}
-        if not set(columns) >= _CURVE:
+        if not (set(columns) >= _CURVE or set(columns) >= _RECALLS):
             names["dtype"] = {labels: str}
         table = pd.read_csv(io.BytesIO(text), sep=mark, **names, **_EXACT)
         if len(table.columns) == 1 and ";" in table.columns[0]:
@@ -87,16 +87,18 @@ def read_parquet(path: Path) -> dict[str, Any]:
 
 
 def _arrays(table: pd.DataFrame) -> dict[str, Any]:
-    """Scores, labels and names of the classes; ranks; k and accuracy; or a confusion matrix."""
+    """Scores, labels and names of the classes; ranks; a printed table; or a confusion matrix."""
     if set(table.columns) >= _CURVE:
         return {name: table[name].to_numpy() for name in _CURVE}
+    if set(table.columns) >= _RECALLS:
+        return {"recalls": table.set_index("m")["recall"]}
     if "y" not in table:
         first, names = table.columns[0], [*map(str, table.columns[1:])]
         if len(names) > 1 and set(names) & set(table[first].astype(str)):
             return {"counts": table.set_axis(table[first].astype(str)).drop(columns=first)}
         raise DataError(
             f"found the columns {listed(table.columns)}; expected a column y and columns of "
-            "scores or a column ranks, or columns k and accuracy"
+            "scores or a column ranks, columns k and accuracy, or columns m and recall"
         )
     if (missing := table["y"].isna()).any():
         raise DataError(f"found no label in column y, row {missing.argmax()}; expected one")

@@ -40,6 +40,8 @@ _LAYOUTS: dict[tuple[str, ...], Callable[..., SourceTask]] = {
     ("ids", "y", "n_classes"): SourceTask.from_search,
     ("ids", "y", "own_candidates"): SourceTask.from_search,
     ("k", "accuracy", "n_test", "n_classes"): SourceTask.from_accuracies,
+    ("recalls", "n_test", "n_classes"): SourceTask.from_recalls,
+    ("recalls", "n_test", "n_negatives"): SourceTask.from_recalls,
     ("counts",): SourceTask.from_confusion,
     ("candidates", "y"): SourceTask.from_negatives,  # which calls them scores
 }
@@ -103,8 +105,10 @@ def read_task(
     (4, 4, [1, 1, 1, 1])
     """
     files, label_files = _paths(paths, "paths"), _paths(labels, "labels")
-    if not files:
-        raise DataError("paths: expected at least one file, found none")
+    if not files and "recalls" not in arguments:
+        raise DataError("paths: expected at least one file, or recalls=, found none")
+    if files and "recalls" in arguments:
+        raise DataError("recalls: found files, too, expected one of both")
     if len(label_files) not in (0, len(files)):
         raise DataError(f"labels: found {len(label_files)} files for {len(files)} of scores")
     if qrels is not None:
@@ -118,13 +122,15 @@ def read_task(
     else:
         names = arguments.get("classes", ())
         parts = [_arrays(file, label, names) for file, label in zip_longest(files, label_files)]
+        parts = parts or [{}]
         if isinstance(arguments.get("sampling"), str | os.PathLike):
             arguments |= read_design(Path(arguments.pop("sampling")))
         if isinstance(arguments.get("unanswered"), str | os.PathLike):
             names = arguments.get("classes", parts[0].get("classes", ()))
             arguments["unanswered"] = _labels(Path(arguments["unanswered"]), names)
-    name = str(files[0]) + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
-    layout = _layout(parts[0], str(files[0]), arguments)
+    first = str(files[0]) if files else "arguments"
+    name = first + (f" and {len(parts) - 1} more" if len(parts) > 1 else "")
+    layout = _layout(parts[0], first, arguments)
     accepted = _accepted(layout)
     known = {*accepted, _NONMATED, *_LISTS}
     others = dict.fromkeys(key for key in chain(*parts) if key not in known)
@@ -144,7 +150,7 @@ def read_task(
         task = _LAYOUTS[layout](**values)
     except DataError as error:
         first_rows = _first_rows([y.size for y in positions], files)
-        raise DataError(f"{name}: {error}{first_rows}") from None
+        raise DataError(f"{name}: {error}{first_rows}" if files else str(error)) from None
     if "gallery" not in whole:  # which shows that the classes are the same
         warn_of_equal_positions(positions, task.n_classes, task.classes)
     return task

@@ -183,7 +183,8 @@ class Extrapolation(CurveDraws):
         The predicted quantity: its metric, whether it is expected or measured in one test, and
         whether the population is finite.
     evidence : str
-        Evidence of the posterior: "ranks" or "ranks and scores". Empty for other estimators.
+        Evidence of the posterior: "ranks", "ranks and scores", or "recalls" or "accuracies" of a
+        printed table. Empty for other estimators.
     rank_limits : RankLimits or None
         Values that the ranks of the pilot allow without a prior, if the prediction is a posterior
         of an expectation.
@@ -321,8 +322,9 @@ class Extrapolation(CurveDraws):
         if upper - lower <= REACHED:
             return ()
         units = self.estimand.units
+        data = "ranks" if "ranks" in (self.evidence or "ranks") else self.evidence
         note = (
-            f"on {self.k.max():,} {units} the ranks allow "
+            f"on {self.k.max():,} {units} the {data} allow "
             f"{self.estimand.numerals.span(lower, upper)} without a prior "
             f"({interval_name(level, 'limits')})"
         )

@@ -55,7 +55,7 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
     largest, accuracy = pilot_accuracy(task)
     among = "" if largest == task.n_classes else f" among {largest:,}"
     details = ""
-    if task.table.has_ranks:
+    if task.table.is_labelled:
         tested, repeats = np.unique(task.y, return_counts=True)
         weights = task.require("ranks").class_weight[tested]
         if np.ptp(weights) > 0:
@@ -63,14 +63,15 @@ def pilot_sentence(task: SourceTask, estimand: Estimand = _ACCURACY) -> str:
         elif np.ptp(repeats) > 0:
             details = ", with equal class weights"
     if (nouns := task.table.provenance.nouns) in (ITEMS, CANDIDATES):
-        users, most = np.unique(task.y).size, int(task.require("ranks").n_competitors.max())
+        table = task.require("ranks")
+        users, most = np.unique(table.y).size, int(table.n_competitors.max())
         others = f"{task.n_classes - 1:,}{' or more' * (most >= task.n_classes)}"
         return (
             f"In the pilot {task.n_test:,} {nouns.true} of {users:,} {nouns.units} were each "
             f"ranked among {others} others{among}, and {accuracy} were first"
             f"{details.replace('class', 'user')}."
         )
-    of_them = " of them" if task.table.has_ranks and not details else ""
+    of_them = " of them" if task.table.is_labelled and not details else ""
     done, instances, right = _PILOTS[estimand.units]
     return (
         f"The pilot {done} {task.n_classes:,} {estimand.units} with {task.n_test:,} {instances} "
@@ -122,11 +123,8 @@ def errors_sentence(task: SourceTask) -> str:
     >>> errors_sentence(task)
     'One class accounts for 67% of the 3 errors: 1.'
     """
-    if not task.table.has_ranks:
-        return (
-            "Errors of single classes are unknown, because the pilot is an accuracy curve "
-            "without ranks."
-        )
+    if not task.table.is_labelled:
+        return f"Errors of single classes are unknown, because only {task.table.made_from} are."
     if not task.grid().size:
         return f"Errors of single classes are unknown: {task.table.why_unknown}."
     n_better = task.require("ranks").n_better

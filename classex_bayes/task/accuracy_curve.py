@@ -1,39 +1,70 @@
-"""An accuracy curve: accuracies at some numbers of classes, without ranks or scores."""
+"""Tests of which tables were printed: an accuracy curve, and the variance without true classes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_counts, number, whole_number
+from classex_bayes.arguments import class_counts, number, whole_number, whole_numbers
 from classex_bayes.array_access import as_numeric, as_vector
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
 from classex_bayes.task.provenance import Provenance
-from classex_bayes.task.rank_table import N_GRID
+from classex_bayes.task.rank_table import N_GRID, RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
 _WARN_AT, _REFUSE_AT = 2.0, 4.0
 _SMALLEST_EFFECT = 2.0  # by default
 
 
+def printed_shares(values: Any, name: str, places: Sequence[Any], place: str) -> FloatArray:
+    """Shares in [0, 1] of a printed table, one for each of `places`, such as numbers of classes."""
+    shares = np.atleast_1d(as_numeric(as_vector(values, name), name)).astype(float)
+    if shares.shape != (len(places),):
+        raise DataError(f"{name}: found shape {shares.shape} for {len(places)} values of {place}")
+    bad = ~((shares >= 0) & (shares <= 1))
+    if bad.any():
+        first = int(np.argmax(bad))
+        are_percentages = bool(shares.max() > 1 and shares.min() >= 0 and shares.max() <= 100)
+        raise DataError(
+            f"{name}: found {shares[first]:g} at {place} = {places[first]}; expected shares in "
+            f"[0, 1]{'; divide percentages by 100' * are_percentages}"
+        )
+    return shares
+
+
+def effect_without_labels(
+    n_classes: int, n_test: int, design_effect: Any = None, *, are_shared: bool = True
+) -> float:
+    r"""Design effect of a test whose true classes are unknown: as given, or a typical one.
+
+    It is :math:`1 + 0.2 (r - 1) + 0.08 r` with r = n_test / n_classes, and at least 2. Instances
+    that share neither classes nor competitors are independent.
+    """
+    if design_effect is not None:
+        return number(design_effect, "design_effect", 1)
+    if not are_shared:
+        return 1.0
+    typical = typical_dependence(n_classes, n_test).design_effect(n_test / n_classes)
+    return max(typical, _SMALLEST_EFFECT)
+
+
 @dataclass(frozen=True, eq=False)
 class AccuracyCurve:
-    """Accuracies measured at increasing numbers of classes on n instances.
-
-    The events "instance i is correct among k classes" are nested, so
-    Cov(k <= k') = a_k' (1 - a_k) deff / n.
-    """
+    """Accuracies measured at increasing numbers of classes, on the same or on other instances."""
 
     n_classes: int
     k: IntArray
     values: FloatArray
-    n_test: int
+    n_test: int  # all instances
     design_effect: float
+    n_each: IntArray | None = None  # (n_k,): instances of each k; None if they are the same
 
-    made_from: ClassVar[str] = "accuracies"
     has_ranks: ClassVar[bool] = False
+    is_labelled: ClassVar[bool] = False
+    made_from: ClassVar[str] = "accuracies"
     why_unknown: ClassVar[str] = ""
     assumptions: ClassVar[tuple[str, ...]] = ()
     is_exact: ClassVar[bool] = False
@@ -41,9 +72,6 @@ class AccuracyCurve:
     has_one_size: ClassVar[bool] = True
     has_scores: ClassVar[bool] = False
     competitors_shared: ClassVar[bool] = True
-    has_influence: ClassVar[bool] = True
-    competitors_unseen: ClassVar[bool] = False
-    always_lost: ClassVar[None] = None
     answered_share: ClassVar[float] = 1.0
     distance: ClassVar[None] = None
     several_relevant: ClassVar[bool] = False
@@ -55,22 +83,20 @@ class AccuracyCurve:
     ) -> Self:
         """Validate the arguments of `SourceTask.from_accuracies`."""
         counts = class_counts(k, largest=n_classes)
-        accuracy = as_vector(accuracy, "accuracy")
-        values = np.atleast_1d(as_numeric(accuracy, "accuracy")).astype(float)
-        if values.shape != counts.shape:
-            raise DataError(f"accuracy: found shape {values.shape} for {counts.size} values of k")
-        bad = ~((values >= 0) & (values <= 1))
-        if bad.any():
-            raise DataError(
-                f"accuracy: found {values[np.argmax(bad)]} at k = {counts[np.argmax(bad)]}; "
-                "expected shares in [0, 1]"
-            )
-        order, n = np.argsort(counts), whole_number(n_test, "n_test", 1)
-        if design_effect is None:
-            typical = typical_dependence(n_classes, n, None).design_effect(n / n_classes)
-            design_effect = max(typical, _SMALLEST_EFFECT)
-        effect = number(design_effect, "design_effect", 1)
-        curve = cls(n_classes, counts[order], values[order], n, effect)
+        values = printed_shares(accuracy, "accuracy", counts, "k")
+        several, order = np.ndim(n_test) > 0, np.argsort(counts)
+        if several:
+            n = whole_numbers(n_test, "n_test", 1, counts.size).astype(np.int64)
+        else:
+            n = np.array([whole_number(n_test, "n_test", 1)])
+        curve = cls(
+            n_classes,
+            counts[order],
+            values[order],
+            int(n.sum()),
+            effect_without_labels(n_classes, int(n.max()), design_effect),
+            n[order] if several else None,
+        )
         curve._refuse_rises()
         return curve
 
@@ -83,10 +109,9 @@ class AccuracyCurve:
         # The variance of a difference of nested shares: each instance is lost between the two k or
         # not.
         middle = (self.values + before) / 2
-        floor = 1 / self.n_test
-        spread = np.sqrt(
-            2 * np.maximum(middle * (1 - middle), floor) * self.design_effect / self.n_test
-        )
+        n = self.instances(self.k)
+        n = np.minimum(n, n[lowest])
+        spread = np.sqrt(2 * np.maximum(middle * (1 - middle), 1 / n) * self.design_effect / n)
         size = rise / spread
         if size.max() <= _WARN_AT:
             return
@@ -123,18 +148,11 @@ class AccuracyCurve:
         """Return the measured numbers among `k` for the accuracy, and none for other metrics."""
         return k[np.isin(k, self.k)] if metric.is_accuracy else k[:0]
 
-    def covariance(self, k: IntArray) -> FloatArray:
-        """Covariance of the accuracies at `k`: shape (n_k, n_k)."""
-        # Half an instance keeps the variance of a perfect or hopeless accuracy positive.
-        share = (self.metric_bounds(Accuracy(), k)[0] * self.n_test + 0.5) / (self.n_test + 1)
-        nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))
-        return nested * self.design_effect / self.n_test
-
-    @property
-    def dependence(self) -> AnswerDependence:
-        """Typical dependence of correct answers, because a curve does not determine it."""
-        accuracy = float(self.values[-1]) if self.k[-1] == self.n_classes else None
-        return typical_dependence(self.n_classes, self.n_test, accuracy)
+    def instances(self, k: IntArray) -> IntArray:
+        """Numbers (n_k,) of instances on which the accuracies at `k` were measured."""
+        if self.n_each is None:
+            return np.full(k.size, self.n_test)
+        return self.n_each[self._position(k)]
 
     def _position(self, k: IntArray) -> IntArray:
         position = np.minimum(np.searchsorted(self.k, k), self.k.size - 1)
@@ -145,3 +163,45 @@ class AccuracyCurve:
                 f"k are {', '.join(map(str, self.k[:8]))}{', ...' if self.k.size > 8 else ''}"
             )
         return position
+
+
+@dataclass(frozen=True, eq=False)
+class UnlabelledVariance:
+    r"""Variance of the accuracies of a test whose true classes are unknown.
+
+    The events "instance i is correct among k classes" are nested, so
+    :math:`Cov(ATA_k, ATA_{k'}) = a_{k'} (1 - a_k) \mathrm{deff} / n` for k <= k'. Accuracies at
+    different k that were measured on instances of their own are independent.
+    """
+
+    table: RankTable | AccuracyCurve
+
+    has_influence: ClassVar[bool] = True  # as if it were known, because nothing else is
+    competitors_unseen: ClassVar[bool] = False
+    always_lost: ClassVar[None] = None
+
+    @property
+    def design_effect(self) -> float:
+        """Design effect of the test, as given or typical."""
+        assert self.table.design_effect is not None
+        return self.table.design_effect
+
+    def covariance(self, k: IntArray) -> FloatArray:
+        """Covariance of the accuracies at `k`: shape (n_k, n_k)."""
+        table, (accuracy, _) = self.table, self.table.metric_bounds(Accuracy(), k)
+        is_joint = isinstance(table, RankTable) or table.n_each is None
+        n = np.full(k.size, table.n_test) if is_joint else table.instances(k)
+        # Half an instance keeps the variance of a perfect or hopeless accuracy positive.
+        share = (accuracy * n + 0.5) / (n + 1)
+        nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))
+        return (nested if is_joint else np.diag(np.diag(nested))) * self.design_effect / n
+
+    @property
+    def dependence(self) -> AnswerDependence:
+        """Typical dependence of correct answers, because such a test does not determine it."""
+        table, k1 = self.table, np.array([self.table.n_classes])
+        known = table.known_counts(Accuracy(), k1).size
+        accuracy = float(table.metric_bounds(Accuracy(), k1)[0][0]) if known else None
+        # Candidates of each instance's own are not shared, and users are the classes.
+        n_classes = table.n_classes if table.competitors_shared else table.n_test
+        return typical_dependence(n_classes, table.n_test, accuracy)

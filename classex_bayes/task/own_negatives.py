@@ -26,11 +26,16 @@ from classex_bayes.task.score_reading import read_ranks, table_of_ranks
 from classex_bayes.typing import BoolArray, IntArray, NumberArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
-_RANDOM = (
+RANDOM_NEGATIVES = (
     "negatives count as random draws from all items; if they were drawn by popularity, the "
     "prediction is about k items drawn in the same way, and not about a catalogue of k items"
 )
-_FEWEST = 2  # negatives, because one alone does not show how accuracy falls with more
+# One alone does not show how accuracy falls with more.
+_FEWEST = 2
+_ONE = (
+    "because one alone does not show how accuracy falls with more; a share of pairs in which the "
+    "true class wins is data of SourceTask.from_accuracies([2], [share], n_test=, n_classes=)"
+)
 
 
 def catalogue_size(n_classes: Any, own_candidates: Any) -> int | None:
@@ -57,10 +62,7 @@ def own_table(
     labels, names = _units(y, unanswered)
     n, given = labels.y.size, as_vector(n_negatives, "n_negatives")
     refuse_disorder(with_labels(n_negatives), with_labels(y), ("n_negatives", "y"))
-    numbers = whole_numbers(given, "n_negatives", _FEWEST, n if given.ndim else 1)
-    if (most := numbers.max()) > MOST_CLASSES:
-        raise DataError(f"n_negatives: found {most:g}, expected at most {MOST_CLASSES:g}")
-    n_competitors = np.broadcast_to(numbers.astype(np.int64), n)
+    n_competitors = np.broadcast_to(checked_negatives(given, n if given.ndim else 1), n)
     min_better, max_better = read_ranks(ranks, y, int(n_competitors.max()) + 1)
     if min_better.size != n:
         raise DataError(f"y: found {n} labels for {min_better.size} rows, expected one for each")
@@ -79,11 +81,20 @@ def own_table(
         n_competitors,
         competitors_shared=False,
         provenance=Provenance(
-            "ranks among negatives of their own", nouns=ITEMS, assumption=_RANDOM
+            "ranks among negatives of their own", nouns=ITEMS, assumption=RANDOM_NEGATIVES
         ),
         **others,
     )
     return table, names
+
+
+def checked_negatives(n_negatives: Any, size: int = 1) -> IntArray:
+    """Numbers (size,) of negatives of an instance."""
+    numbers = whole_numbers(n_negatives, "n_negatives", 1, size)
+    _refuse_few(numbers.astype(np.int64), "n_negatives")
+    if (most := numbers.max()) > MOST_CLASSES:
+        raise DataError(f"n_negatives: found {most:g}, expected at most {MOST_CLASSES:g}")
+    return numbers.astype(np.int64)
 
 
 def _units(y: Any, unanswered: Any) -> tuple[ClassLabels, list[Any]]:
@@ -144,10 +155,11 @@ def own_table_of_lists(
 def _refuse_few(n_negatives: IntArray, argument: str) -> None:
     """Raise if a row has too few negatives; `argument` is that from which they are known."""
     row = int(np.argmin(n_negatives))
+    where = f" in row {row}" * (n_negatives.size > 1)
     if n_negatives[row] < _FEWEST:
         raise DataError(
-            f"{argument}: found {n_negatives[row]} negatives in row {row}, expected at least "
-            f"{_FEWEST}, because one alone does not show how accuracy falls with more"
+            f"{argument}: found {n_negatives[row]} negatives{where}, expected at least "
+            f"{_FEWEST}, {_ONE}"
         )
 
 

@@ -43,8 +43,7 @@ DECISIONS = UnknownRanks(
     "decisions",
     "a decision shows only whether an answer among all classes is correct",
     "pass scores that rank the classes, such as distances",
-    "decisions: {instances} instances lost to an unknown number of {wrong} wrong classes, so the "
-    "model or its prior determines how accuracy declines",
+    "decisions: {instances} instances lost to an unknown number of {wrong} wrong classes",
 )
 TIED_SCORES = UnknownRanks(
     "tied scores",
@@ -58,6 +57,12 @@ CUT_RANKS = UnknownRanks(
     "ranks beyond the end of the lists are unknown",
     "pass longer lists, or ranks among all classes",
     "the {true} of {instances} {searches} are not in the lists, so their ranks are unknown",
+)
+RECALLS = UnknownRanks(
+    "recalls",
+    "recalls show only between which m the ranks lie",
+    "pass the rank of every instance",
+    "recalls alone: the ranks of {instances} {searches} are known only to lie between two m",
 )
 
 

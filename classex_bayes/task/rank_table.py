@@ -6,7 +6,8 @@ counts only differ in the values that they give it.
 =================  =================================================================================
 column             meaning
 =================  =================================================================================
-y                  the true class, or with candidates of each instance's own the user
+y                  the true class, or with candidates of each instance's own the user;
+                   the instance itself if neither is known
 unit               what was drawn at random: the class, its group or the user
 weight             share of the instance in every mean
 n_competitors      number N of equally weighted classes that it was compared with
@@ -126,6 +127,7 @@ class RankTable:
     nearest: NearestClasses | None = None  # if they are known without `source`
     sample: Sample | None = None  # first instances, if they are known without `source`
     several_relevant: bool = False  # the best of several relevant documents, or entries, counts
+    design_effect: float | None = None  # of a test whose true classes are unknown
     provenance: Provenance = field(default_factory=Provenance)  # no statistic depends on it
     has_ranks: ClassVar[bool] = True
     __repr__ = by_fields
@@ -165,8 +167,9 @@ class RankTable:
                 )
         if self.y.size and not abs((total := float(self.weight.sum())) - 1) < _SUM:
             raise DataError(f"weight: found a sum of {total:g}, expected 1; divide by the sum")
+        is_class = self.competitors_shared and self.is_labelled
         for name, most, words in (
-            ("y", self.n_classes - 1 if self.competitors_shared else np.inf, "n_classes - 1"),
+            ("y", self.n_classes - 1 if is_class else np.inf, "n_classes - 1"),
             ("weight", 1 + _SUM, "1"),
             ("min_better", self.max_better, "max_better"),
             ("max_better", self.n_competitors, "n_competitors"),
@@ -187,6 +190,11 @@ class RankTable:
     def n_test(self) -> int:
         """Number of test instances."""
         return self.y.size
+
+    @property
+    def is_labelled(self) -> bool:
+        """Whether the true classes, or the users, are known."""
+        return self.design_effect is None
 
     @cached_property
     def class_weight(self) -> FloatArray:

@@ -16,9 +16,11 @@ from scipy.stats import binom
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.ranks.sample import Sample
+from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded
-from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.accuracy_curve import AccuracyCurve, UnlabelledVariance
 from classex_bayes.task.provenance import CUT_RANKS, Nouns
+from classex_bayes.task.rank_bins import bin_ends
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
@@ -106,7 +108,7 @@ class Tested(NamedTuple):
     """A task as rules see it."""
 
     table: Any  # RankTable, or AccuracyCurve for rules `OF_CURVES`
-    variance: Any  # RankVariance, or AccuracyCurve
+    variance: Any  # RankVariance, or UnlabelledVariance
     names: Sequence[Any] | None  # of the classes
 
     @property
@@ -138,15 +140,14 @@ class Tested(NamedTuple):
 
 
 def findings_of(
-    variance: RankVariance | AccuracyCurve, names: Sequence[Any] | None
+    variance: RankVariance | UnlabelledVariance, names: Sequence[Any] | None
 ) -> tuple[Finding, ...]:
-    """Answers of all rules on a table of ranks or an accuracy curve, whose classes have `names`."""
-    if isinstance(variance, AccuracyCurve):
-        return tuple(rule.finding(Tested(variance, variance, names)) for rule in OF_CURVES)
-    if variance.table.provenance.is_part:  # of a test that is checked as a whole
+    """Answers of all rules on the table of a variance, whose classes have `names`."""
+    table = variance.table
+    if table.provenance.is_part:  # of a test that is checked as a whole
         return ()
-    tested = Tested(variance.table, variance, names)
-    return tuple(rule.finding(tested) for rule in RULES)
+    tested = Tested(table, variance, names)
+    return tuple(rule.finding(tested) for rule in (RULES if table.has_ranks else OF_CURVES))
 
 
 # Measures: the sample is large enough
@@ -154,8 +155,10 @@ def findings_of(
 
 def _classes(tested: Tested) -> Mapping[str, Any]:
     r"""Effective number of classes :math:`1 / \sum_l w_l^2`."""
-    n, effective = tested.table.n_classes, float(tested.table.n_classes)
-    if isinstance(tested.table, RankTable):
+    # Without labels, users with negatives of their own have one instance each.
+    n = tested.table.n_classes if tested.table.competitors_shared else tested.table.n_test
+    effective = float(n)
+    if tested.table.is_labelled:
         weight = tested.table.class_weight
         n = int(np.count_nonzero(weight))
         effective = float(n / weight_effect(weight))  # exactly n for equal weights
@@ -172,13 +175,47 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
     n, n_classes = np.count_nonzero(erring), np.unique(table.y[erring]).size
     instances = tested.nouns.true if table.provenance.is_part else tested.nouns.instances
     found = f"{n} of {table.n_test:,} {instances} lost to a competitor"
-    found += f", in {n_classes} of the {tested.nouns.units}" * bool(n)
+    found += f", in {n_classes} of the {tested.nouns.units}" * bool(n and table.is_labelled)
     if n == 0:
         found += (
             ". See whether the classifier was trained on them, or they are compared with "
             "themselves or with near copies, such as shots of one camera"
         )
     return {"value": min(n, 2 * n_classes), "found": found, "nouns": tested.nouns}
+
+
+# Measures: ranks show the decline
+
+
+def _decline(tested: Tested) -> Mapping[str, Any] | None:
+    """Number of accuracies, or of ends of bins of ranks, whose shares the data determine."""
+    table = tested.table
+    if not table.has_ranks:
+        number = table.k.size
+    elif table.is_exact or not table.bounded.any():
+        return None
+    else:
+        try:
+            number = bin_ends(table).size - 1
+        except DataError:  # which a fit to this table alone raises
+            return None
+    among = table.n_classes if table.has_ranks or number > 1 else int(table.k[0])
+    found = f"{number} shares of instances" if number > 1 else "one share of instances"
+    ranked = tested.nouns.ranked
+    return {"value": number, "found": found, "ranked": ranked, "among": f"{among:,} {ranked}"}
+
+
+def _beyond(tested: Tested) -> Mapping[str, Any] | None:
+    """Share of the misses among all classes that rank beyond the largest m of several recalls."""
+    table = tested.table
+    if table.is_labelled or not table.has_ranks:
+        return None
+    missed, largest = table.min_better > 0, int(table.min_better.max())
+    smallest = int(table.max_better[~missed].max(initial=0)) + 1
+    if not missed.any() or largest <= smallest or missed.all():
+        return None
+    beyond = table.weight[table.min_better == largest].sum() / table.weight[missed].sum()
+    return {"value": float(beyond), "m": largest}
 
 
 # Measures: true classes score better than wrong ones
@@ -195,7 +232,8 @@ def _chance(tested: Tested) -> Mapping[str, Any] | None:
         k, accuracy, margin = int(curve.k[0]), float(curve.values[0]), 0.0
     else:
         table = replace(tested.table.answered, siblings=None, siblings_better=None)
-        independent = table.n_test / RankVariance(table).design_effect
+        variance = RankVariance(table) if table.is_labelled else tested.variance
+        independent = table.n_test / variance.design_effect
         if not (grid := table.grid()).size or independent < _FEWEST / 2:
             return None
         k = int(grid[0])
@@ -450,11 +488,28 @@ ERRORS = Rule(
     "{limit:.0f} or more are wrong, of 5 {nouns.units} or more",
     at_least=True, is_note=True,
 )  # fmt: skip
-OF_CURVES = _CLASSES, _GUESSING
+_DECLINE = Rule(
+    "numbers that show the decline", _decline,
+    2,
+    "the data are {found}, among {among}",
+    ", so the decline is that of the prior. Pass recalls at several m (SourceTask.from_recalls), "
+    "accuracies at several numbers of {ranked}, or ranks",
+    at_least=True, is_note=True, needs="ranks within bounds, or accuracies",
+)  # fmt: skip
+OF_CURVES = _CLASSES, _GUESSING, _DECLINE
 RULES = (
     _CLASSES,
     ERRORS,
     _GUESSING,
+    _DECLINE,
+    Rule(
+        "misses beyond the recalls", _beyond,
+        0.98,  # a smooth law has some misses between two m
+        "{value:.0%} of the misses rank beyond the {m} best",
+        ", as those of wrong labels and failed searches do, which are misses at every number of "
+        "classes. No law of the package has such misses, and predictions may be too low",
+        is_note=True, needs="recalls at several m",
+    ),
     Rule(
         "order of lists", _order,
         4,  # standard errors: one sound test in 30,000

@@ -15,6 +15,7 @@ from classex_bayes.task.classifier_scores import read_classifier
 from classex_bayes.task.confusion import confusion_table
 from classex_bayes.task.judged_runs import Missing, judged_run
 from classex_bayes.task.own_negatives import catalogue_size, own_table, scored_table
+from classex_bayes.task.recalls import recalls_table
 from classex_bayes.task.relevant_ranks import Judged
 from classex_bayes.task.sampling_design import Sampling
 from classex_bayes.task.score_reading import (
@@ -35,9 +36,10 @@ class SourceTask(TaskStatistics):
 
     Each constructor returns a task: `from_scores`, whose documentation has the arguments that they
     share, `from_embeddings`, `from_batches`, `from_classifier`, `from_ranks`, `from_negatives`,
-    `from_search`, `from_run`, `from_confusion` and `from_accuracies`. `classex_bayes.read_task`
-    reads one from files. Ranks and the covariance of ATA_k at 12 log-spaced k are computed once, in
-    one pass over the scores. The task refers to its arrays and never copies them.
+    `from_search`, `from_run`, `from_confusion`, `from_recalls` and `from_accuracies`.
+    `classex_bayes.read_task` reads one from files. Ranks and the covariance of ATA_k at 12
+    log-spaced k are computed once, in one pass over the scores. The task refers to its arrays and
+    never copies them.
 
     Attributes
     ----------
@@ -595,16 +597,71 @@ class SourceTask(TaskStatistics):
         return cls(*confusion_table(counts, classes, class_weight, untested))
 
     @classmethod
+    def from_recalls(
+        cls,
+        recalls: Any,
+        *,
+        n_test: int,
+        n_classes: int | None = None,
+        n_negatives: int | None = None,
+        per_unit: int = 1,
+        decimals: int | None = None,
+        design_effect: float | None = None,
+    ) -> Self:
+        r"""Make a task from recalls at one number of classes, such as those of a printed table.
+
+        Recall@m, hit rate@m, top-m accuracy and the CMC at rank m are one thing: the share of
+        instances whose true class is among the m best. Several m show how fast the accuracy falls
+        with more classes. One m does not, and the prior decides it.
+
+        Parameters
+        ----------
+        recalls : mapping from m to recall
+            Recalls in [0, 1] at increasing m, such as ``{1: 0.52, 5: 0.84}``. Names such as
+            "recall@5" are accepted in place of m.
+        n_test : int
+            Number of test instances.
+        n_classes : int, optional
+            Number k1 of classes that all instances were searched among. Either this or
+            `n_negatives` is needed.
+        n_negatives : int, optional
+            Number of negatives if each true class was ranked among negatives of its own, as in
+            `from_ranks`.
+        per_unit : int
+            Number of candidates of each class, such as 5 captions of each image, if recalls count
+            candidates. Then n_classes or n_negatives counts classes. Wrong candidates of one class
+            win together, so l better ones belong to fewer classes, whose number is uncertain: the
+            prediction says how many are assumed, and the design effect is larger. Recalls among
+            classes are better data.
+        decimals : int, optional
+            Number of decimals that the recalls were rounded to; by default as many as they have,
+            and at least 3. The error of rounding is added to the design effect.
+        design_effect : float, optional
+            As in `from_accuracies`; with `n_negatives`, by default 1.
+
+        Examples
+        --------
+        >>> table = {1: 0.52, 5: 0.843, 10: 0.92}
+        >>> task = SourceTask.from_recalls(table, n_test=25_000, n_classes=1000)
+        >>> task.metric("recall@5", 1000).round(3).tolist(), round(task.design_effect(), 1)
+        ([0.843], 7.8)
+        """
+        numbers = n_classes, n_negatives, per_unit
+        return cls(recalls_table(recalls, n_test, *numbers, decimals, design_effect))
+
+    @classmethod
     def from_accuracies(
         cls,
         k: Any,
         accuracy: Any,
         *,
-        n_test: int,
+        n_test: Any,
         n_classes: int,
         design_effect: float | None = None,
     ) -> Self:
         """Make a task from an accuracy curve alone.
+
+        One accuracy does not show how fast it falls, and the prior decides it.
 
         Parameters
         ----------
@@ -612,14 +669,15 @@ class SourceTask(TaskStatistics):
             Numbers of classes, 2..n_classes.
         accuracy : array-like of shape (n_k,)
             Average test accuracy at each k, in [0, 1].
-        n_test : int
-            Number of test instances that the curve was measured on.
+        n_test : int or int array of shape (n_k,)
+            Number of test instances that the curve was measured on. An array has the numbers of
+            each k, if every accuracy was measured on instances of its own.
         n_classes : int
             Number k1 of source classes that the curve was measured on.
         design_effect : float, optional
             Ratio of the variance to the variance with independent instances. Instances of one class
             are alike, so by default it is :math:`1 + 0.2 (r - 1) + 0.08 r` with r = n_test /
-            n_classes, and at least 2.
+            n_classes, of the largest n_test, and at least 2.
 
         Warns
         -----

@@ -22,7 +22,7 @@ from classex_bayes.core.ranks.nearest import NearestClasses
 from classex_bayes.core.ranks.sources import ScoreSource
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.formatting import folded, html_block, html_facts, with_error
-from classex_bayes.task.accuracy_curve import AccuracyCurve
+from classex_bayes.task.accuracy_curve import AccuracyCurve, UnlabelledVariance
 from classex_bayes.task.class_labels import encode_labels, label_vector
 from classex_bayes.task.provenance import CLASSES, refuse_all_relevant
 from classex_bayes.task.rank_table import KNOWN, N_GRID, RankTable
@@ -32,7 +32,7 @@ from classex_bayes.task.rules import Finding, findings_of
 from classex_bayes.task.table_parts import draw_classes, select
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
-Need = Literal["ranks", "ranks among all classes", "exact ranks", "scores"]
+Need = Literal["ranks", "true classes", "ranks among all classes", "exact ranks", "scores"]
 
 
 class TaskStatistics:
@@ -61,8 +61,9 @@ class TaskStatistics:
 
         Parameters
         ----------
-        need : {"ranks", "ranks among all classes", "exact ranks", "scores"}
-            "ranks": those of single instances, exact or within bounds. "ranks among all classes":
+        need : {"ranks", "true classes", "ranks among all classes", "exact ranks", "scores"}
+            "ranks": those of single instances, exact or within bounds. "true classes": the same, of
+            instances whose true classes, or users, are known. "ranks among all classes":
             of instances that met all other classes, which were drawn one by one with equal
             probabilities. "exact ranks": the same, and every rank is known. "scores": the same, and
             the scores are at hand.
@@ -71,12 +72,12 @@ class TaskStatistics:
         """
         table = self.table
         made_from = f"{argument}: the task was made from {table.made_from}"
-        if isinstance(table, AccuracyCurve):
+        if isinstance(table, AccuracyCurve) or not (table.is_labelled or need == "ranks"):
             ways = "from_scores, from_embeddings or from_ranks"
             if need == "scores":
                 ways = "from_scores or from_embeddings"
             raise DataError(f"{made_from} alone, but {need} are needed; make it with {ways}")
-        if need == "ranks":
+        if need in ("ranks", "true classes"):
             return table
         if not table.is_simple_random:
             why = "its instances met negatives of their own"
@@ -114,14 +115,14 @@ class TaskStatistics:
     def ranks(self) -> IntArray:
         """Rank of the true class of each test instance, 1 is best: shape (n_test,)."""
         table = self.require("ranks")
-        if not table.is_exact:
+        if not (table.is_exact and table.is_labelled):
             self.require("exact ranks")
         return table.n_better + 1
 
     @property
     def y(self) -> IntArray:
         """Positions of the true classes, shape (n_test,)."""
-        return self.require("ranks").y
+        return self.require("true classes").y
 
     @property
     def answered(self) -> Self:
@@ -147,10 +148,12 @@ class TaskStatistics:
         return self.require("ranks").nearest_classes
 
     @cached_property
-    def variance(self) -> RankVariance | AccuracyCurve:
+    def variance(self) -> RankVariance | UnlabelledVariance:
         """Covariance of ATA_k, design effect and dependence, for authors of estimators."""
         table = self.table
-        return table if isinstance(table, AccuracyCurve) else RankVariance(table)
+        if isinstance(table, AccuracyCurve) or not table.is_labelled:
+            return UnlabelledVariance(table)
+        return RankVariance(table)
 
     @cached_property
     def checks(self) -> tuple[Finding, ...]:
@@ -343,7 +346,7 @@ class TaskStatistics:
         """
         size = class_count(n_classes, "n_classes", self.n_classes, FEWEST_CLASSES)
         rng = np.random.default_rng(seed_sequence(random_seed))
-        return self._on(draw_classes(self.require("ranks"), size, rng), rng)
+        return self._on(draw_classes(self.require("true classes"), size, rng), rng)
 
     def select(self, kept: Any, random_seed: RandomSeed = None) -> Self:
         """Task on the given classes. For tasks made from ranks see `subsample`.
@@ -364,7 +367,7 @@ class TaskStatistics:
         return self._on(places, np.random.default_rng(seed_sequence(random_seed)))
 
     def _on(self, places: IntArray, rng: np.random.Generator) -> Self:
-        table = select(self.require("ranks"), places, rng)
+        table = select(self.require("true classes"), places, rng)
         judged = self.judged and self.judged.select(places, rng)
         return type(self)(table, self.classes and [self.classes[j] for j in places], judged)
 
@@ -456,7 +459,7 @@ def require_same_classes(
 
 def require_same_weights(pair: str, first: TaskStatistics, second: TaskStatistics) -> None:
     """Raise if two tasks on the same classes weigh them differently."""
-    weight, other = (task.require("ranks").class_weight for task in (first, second))
+    weight, other = (task.require("true classes").class_weight for task in (first, second))
     differing = ~np.isclose(weight, other)
     if differing.any():
         place = int(np.argmax(differing))

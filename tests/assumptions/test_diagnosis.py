@@ -288,7 +288,8 @@ def test_tasks_without_scores_or_ranks():
     values = [table_of(one).loc["number of errors", "value"] for one in (ranks, task)]
     assert values[0] == values[1]
     curve = SourceTask.from_accuracies([2, 10, 50], [0.99, 0.95, 0.85], n_test=100, n_classes=50)
-    assert known(curve) == {"number of classes", "accuracy on few classes"}
+    of_curve = {"number of classes", "accuracy on few classes", "numbers that show the decline"}
+    assert known(curve) == of_curve
     assert diagnose(curve).class_errors is None
     low = SourceTask.from_accuracies([50], [0.01], n_test=100, n_classes=50)
     assert failed(low) == {"accuracy on few classes"}

@@ -24,6 +24,7 @@ SCORES = np.eye(4)[Y] + np.arange(4) / 10
 NAMES = np.array(list("abcd"))
 LABELS = list("abcda")
 CURVE = {"k": [2, 3, 4], "accuracy": [0.9, 0.8, 0.7], "n_test": 50, "n_classes": 4}
+RECALLS = {"recalls": {1: 0.5, 3: 0.8}, "n_test": 50, "n_classes": 9}
 RANKS = {"ranks": [1, 2, 1, 3, 1], "y": Y, "n_classes": 4}
 EMBEDDINGS = {"probes": SCORES, "gallery": SCORES[:4], "y": Y}
 IDS = np.argsort(-SCORES, axis=1)[:, :3]
@@ -64,6 +65,10 @@ def own_ranks(**values):
 
 def curve(**values):
     return SourceTask.from_accuracies(**CURVE | values)
+
+
+def recalls(**values):
+    return SourceTask.from_recalls(**RECALLS | values)
 
 
 def search(**values):
@@ -408,7 +413,7 @@ OF_CURVES = [
         "accuracy",
         {
             "found 1.1": [1.1, 0.8, 0.7],
-            "found 90": [90, 80, 70],
+            "found 90 divide percentages by 100": [90, 80, 70],
             "k = 4": [0.9, 0.8, -0.1],
             "nan k = 3": [0.9, NAN, 0.7],
             "3 values": [0.9, 0.8],
@@ -425,7 +430,42 @@ OF_CURVES = [
     Bad(curve, "k", "3 more than once", {"k": [2, 3, 3]}),
     Bad(curve, "k", "0.9", {"k": [0.9, 0.8, 0.7], "accuracy": [2, 3, 4]}),
     *bad_values(curve, "n_test", {"0": 0, "many": "many", "timedelta": np.timedelta64(50, "s")}),
+    Bad(curve, "n_test", "3", {"n_test": [50, 50]}),
     Bad(curve, "design_effect", "", {"design_effect": 0.5}),
+]
+OF_RECALLS = [
+    *bad_values(
+        recalls,
+        "recalls",
+        {
+            "found 50 m = 1 divide percentages by 100": {1: 50.0, 3: 80.0},
+            "found -0.1 m = 3": {1: 0.5, 3: -0.1},
+            "nan": {1: NAN, 3: 0.8},
+            "0.6 at m = 1 0.5 at m = 3": {1: 0.6, 3: 0.5},
+            "m = 9 of 9": {1: 0.5, 9: 1.0},
+            "found 0.1 at m = 3 guesses": {1: 0.05, 3: 0.1},
+            "ndcg@10": {"recall@1": 0.5, "ndcg@10": 0.6},
+            "MRR": {1: 0.5, "MRR": 0.6},
+            "map@3": {"map@3": 0.6},
+            ">= 1 found 0": {0: 0.1},
+            "1.5": {1.5: 0.5},
+            "none": {},
+            "the same m twice": {1: 0.5, "R@1": 0.5},
+            "mapping {1: 0.52": [0.5, 0.8],
+        },
+    ),
+    Bad(recalls, "n_classes, n_negatives", "both", {"n_negatives": 8}),
+    Bad(recalls, "n_classes, n_negatives", "neither", {"n_classes": None}),
+    Bad(recalls, "n_negatives", "1 from_accuracies", {"n_classes": None, "n_negatives": 1}),
+    Bad(recalls, "n_test", "0", {"n_test": 0}),
+    Bad(recalls, "per_unit", "0", {"per_unit": 0}),
+    Bad(recalls, "decimals", "-1", {"decimals": -1}),
+    Bad(recalls, "design_effect", "", {"design_effect": 0.5}),
+    Bad(lambda: recalls().ranks, "task", "recalls alone exact ranks from_scores"),
+    Bad(lambda: recalls().y, "task", "recalls alone true classes"),
+    Bad(lambda: recalls().subsample(4), "task", "recalls alone true classes"),
+    Bad(lambda: recalls().metric("mrr", 9), "k", "recalls show only between which m"),
+    Bad(recalls().accuracy, "k", "between", {"k": 5}, lambda: recalls().accuracy(9)),
 ]
 BAD_K = {"found 5": [2, 5], "nan": [2, NAN], "'2'": "2", "": [[2, 3]]}
 METHODS = [
@@ -651,7 +691,7 @@ OF_PARTS = [
     ),
 ]
 OF_NEGATIVES = [
-    Bad(own_ranks, "n_negatives", "found 1.0", {"n_negatives": 1}),
+    Bad(own_ranks, "n_negatives", "found 1", {"n_negatives": 1}),
     Bad(own_ranks, "ranks", "found 4 at row 3; 1..3", {"ranks": [1, 2, 1, 4, 1], "n_negatives": 2}),
     Bad(own_ranks, "n_negatives", "expected 5 whole numbers", {"n_negatives": [9, 9]}),
     Bad(own_ranks, "n_negatives", "shared classes", {"n_negatives": 9, "n_classes": 10}),
@@ -790,6 +830,7 @@ ROWS = [
     *OF_LISTS,
     *OF_COUNTS,
     *OF_CURVES,
+    *OF_RECALLS,
     *METHODS,
     *UNREADABLE,
     *OF_DASK,

@@ -255,7 +255,24 @@ def curve(of_chance):
     )
 
 
+def recalls(*shares, m=(1, 5, 10)):
+    table = dict(zip(m, shares, strict=False))
+    return cb.SourceTask.from_recalls(table, n_test=5000, n_classes=1000)
+
+
 FAULTS = [
+    ("numbers that show the decline", "recall", lambda rng: recalls(0.6)),
+    (
+        "numbers that show the decline",
+        "2-way",
+        lambda rng: cb.SourceTask.from_accuracies([2], [0.9], n_test=100, n_classes=20),
+    ),
+    (
+        "numbers that show the decline",
+        "decisions",
+        lambda rng: scores(np.eye(N)[logits(rng).argmax(1)]),
+    ),
+    ("misses beyond the recalls", "recalls", lambda rng: recalls(0.95, 0.95, 0.95)),
     ("number of classes", "10", lambda rng: scores(logits(rng)[:10, :10], Y[:10])),
     ("number of errors", "none", lambda rng: scores(logits(rng, 50))),
     ("accuracy on few classes", "distances", lambda rng: scores(squares(rng))),
@@ -339,6 +356,10 @@ def test_every_rule_has_a_fault():
 # Sound data that resemble the faults of a rule
 
 SOUND = [
+    ("numbers that show the decline", "recalls", lambda rng: recalls(0.5, 0.8)),
+    ("numbers that show the decline", "curve", lambda rng: curve(1.2)),
+    ("misses beyond the recalls", "recalls", lambda rng: recalls(0.95, 0.96, 0.97)),
+    ("misses beyond the recalls", "recall", lambda rng: recalls(0.95)),
     ("accuracy on few classes", "curve", lambda rng: curve(1.2)),
     (
         "accuracy on few classes",
