@@ -314,9 +314,12 @@ def tested_classes(
         label, n_untested = first if classes is None else classes[first], (repeats == 0).sum()
         raise DataError(
             f"{name}: {n_untested} of {n_classes} classes have no test instance, such as class "
-            f"{label!r} (position {first}); pass untested='competitors' if they are classes that "
-            "only compete, else leave them out, like columns that are no class (row numbers, an "
-            "index)"
+            f"{label!r} (position {first}). If several entries belong to one class, pass the class "
+            "of each: gallery_y to from_embeddings, labels[ids] to from_search, all right answers "
+            "to SourceTask.from_run. If they are classes that only compete, pass "
+            "untested='competitors'; tested classes weigh alike then, and users or instances do "
+            "with class_weight='instances'. If they are no classes, leave them out (row numbers, "
+            "an index)"
         )
 
 
@@ -327,6 +330,8 @@ def class_weights(
     tested = np.bincount(y, minlength=n_classes) > 0
     if class_weight is None:
         return tested / tested.sum()
+    if isinstance(class_weight, str) and class_weight == "instances":
+        class_weight = np.bincount(y, minlength=n_classes)
     weight = class_numbers(class_weight, "class_weight", n_classes, classes)
     bad = ~((weight >= 0) & np.isfinite(weight))
     if bad.any():

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import binom
+from scipy.stats import binom, hypergeom
 
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
@@ -25,6 +25,7 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
+_ROUNDING = 1e-9  # of weights that are equal
 _FEWEST = 10  # rows, classes or errors; the standard error of fewer is itself uncertain
 _WORDS = {True: "ok", False: "WARNING", None: "not checked"}
 
@@ -218,6 +219,35 @@ def _beyond(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": float(beyond), "m": largest}
 
 
+def _weights(tested: Tested) -> Mapping[str, Any] | None:
+    """How far the accuracy with equal weights of the instances is from that of the classes.
+
+    It is 0 unless classes with many instances are clearly better, or worse: the correlation with
+    the logarithms of the numbers is three standard errors. If all classes are tested, they are what
+    was drawn, and not users or queries.
+    """
+    table, k = tested.table, tested.table.grid()[-1:]
+    if not table.is_labelled:
+        return None
+    counts, weight = np.bincount(table.y, minlength=table.n_classes), table.class_weight
+    drawn = counts > 0
+    if not table.is_simple_random or drawn.all() or not k.size:
+        return None
+    if np.ptp(weight[drawn]) > _ROUNDING or not (log_counts := np.log(counts[drawn])).std():
+        return None
+    of_class = tested.variance.unit_means(k)[drawn, 0]
+    accuracy = float(of_class.mean())
+    of_instances = float(np.average(of_class, weights=counts[drawn]))
+    correlation = np.corrcoef(log_counts, of_class)[0, 1] if of_class.std() else 0.0
+    is_clear = abs(correlation) * of_class.size**0.5 > 3
+    return {
+        "value": abs(of_instances - accuracy) if is_clear else 0.0,
+        "accuracy": accuracy,
+        "of_instances": of_instances,
+        "nouns": tested.nouns,
+    }
+
+
 # Measures: true classes score better than wrong ones
 
 
@@ -336,24 +366,30 @@ def _last(tested: Tested) -> Mapping[str, Any] | None:
 
 
 def _reranked(tested: Tested) -> Mapping[str, Any] | None:
-    """Probability of so few true classes in the second half of lists of one system.
+    """Probability of so few true classes behind the first quarter of lists of one system.
 
     Among the r best entries of one system the number of true classes grows at least like the power
     of r that finds all of them among all classes. A second model moves the true classes to the top
-    that a first one listed, and those that the first one missed stay missing.
+    that a first one listed, and those that the first one, or an index, missed stay missing.
     """
     table = tested.table
     missed = table.bounded & (table.provenance.unknown == CUT_RANKS)  # not ties or decisions
     listed = ~missed & ~table.unanswered
     n_listed, n_missed = int(listed.sum()), int(missed.sum())
     length = int(table.min_better[missed].max(initial=0))
-    late = int((listed & (2 * table.min_better >= length)).sum())
     if not _FEWEST <= length < table.n_classes or not n_listed:
         return None
+    first = -(-length // 4)
+    late = int((listed & (table.min_better >= first)).sum())
     power = np.log1p(n_missed / n_listed) / np.log(table.n_classes / length)
-    chance = binom.cdf(late, n_listed, 1 - 2**-power)
-    true = tested.nouns.true
-    return {"value": chance, "late": late, "missed": n_missed, "length": length, "true": true}
+    return {
+        "value": binom.cdf(late, n_listed, 1 - (first / length) ** power),
+        "late": late,
+        "first": first,
+        "missed": n_missed,
+        "length": length,
+        "true": tested.nouns.true,
+    }
 
 
 def _candidates(tested: Tested) -> Mapping[str, Any] | None:
@@ -376,6 +412,41 @@ def _candidates(tested: Tested) -> Mapping[str, Any] | None:
     shared = float((listed * (listed - 1)).sum() / 2)
     numbers = {"shared": shared, "by_chance": by_chance, "of": n_classes}
     return {"value": shared / by_chance, **numbers}
+
+
+def _entries_of_one_class(tested: Tested) -> Mapping[str, Any] | None:
+    """Probability of so few tested classes among those that beat one class again and again.
+
+    If several entries of a class compete and y names one of them, the others have no test instance.
+    They beat instances of this class twice or more, and at least as many as of all other classes.
+    Untested classes that are a random draw do so as often as tested ones. Those of a tenth of the
+    classes hardly change the accuracy.
+    """
+    table, sample = tested.table, tested.table.first_rows
+    if sample is None or not table.is_simple_random:
+        return None
+    is_tested = np.bincount(table.y, minlength=table.n_classes) > 0
+    n_tested, repeats = np.count_nonzero(is_tested), np.bincount(sample.y)
+    n_repeated = np.count_nonzero(repeats > 1)
+    if min(n_repeated, table.n_classes - n_tested) < _FEWEST:
+        return None
+    nearest = np.argsort(-sample.wrong, axis=1, kind="stable")[:, :3]
+    above = np.take_along_axis(sample.wrong, nearest, axis=1) > sample.true[:, None]
+    winner = np.take_along_axis(sample.classes, nearest, axis=1)[above]
+    loser = np.broadcast_to(sample.y[:, None], above.shape)[above]
+    (winner, loser), n_wins = np.unique([winner, loser], axis=1, return_counts=True)
+    again = (n_wins > 1) & (2 * n_wins >= np.bincount(winner, n_wins)[winner])
+    found = np.unique(winner[again])
+    n_found_tested = np.count_nonzero(is_tested[found])
+    beaten = np.unique(loser[again & ~is_tested[winner]]).size
+    chance = hypergeom.cdf(n_found_tested, table.n_classes - 1, n_tested - 1, found.size)
+    return {
+        "value": chance if beaten > n_repeated / 10 else 1.0,
+        "beaten": beaten,
+        "of": n_repeated,
+        "found": found.size,
+        "tested": n_found_tested,
+    }
 
 
 # Measures: scores show how near a class is
@@ -500,6 +571,15 @@ OF_CURVES = _CLASSES, _GUESSING, _DECLINE
 RULES = (
     _CLASSES,
     ERRORS,
+    Rule(
+        "weights of classes", _weights,
+        0.03,  # of the accuracy; less hardly matters next to an interval
+        "the accuracy is {accuracy:.3f} if all {nouns.units} weigh alike, as here, and "
+        "{of_instances:.3f} if all {nouns.instances} do",
+        "; pass class_weight='instances' for the latter, such as the share of users whose item is "
+        "found",
+        is_note=True, needs="untested classes and equal weights of the others",
+    ),
     _GUESSING,
     _DECLINE,
     Rule(
@@ -543,11 +623,13 @@ RULES = (
     ),
     Rule(
         "reranked lists", _reranked,
-        0.01,  # it is a note, because true classes that no list can have look alike
-        "{late} {true} have ranks in the second half of the lists, and {missed} are missing",
-        ", as if a second model had reordered the best entries of a first one, or an approximate "
-        "index had missed them. The first one limits every metric with more of them: fit its lists "
-        "as another task, and pass both models to predict_reranked with n_reranked={length}",
+        0.1,  # it is a note, because true classes that no list can have look alike
+        "{late} {true} have ranks beyond {first}, and {missed} are not in the {length} best",
+        ", as if an approximate index with few probes had missed them, or a second model had "
+        "reordered the best entries of a first one. Compare the lists with those of an exact "
+        "search, which a larger index misses more of. A first model limits every metric with more "
+        "of them: fit its lists as another task, and pass both models to predict_reranked with "
+        "n_reranked={length}",
         at_least=True, is_note=True,
         needs="lists of at least 10 classes that lack some true classes",
     ),
@@ -559,6 +641,16 @@ RULES = (
         "{of:,} classes: pass own_candidates=True in place of n_classes to SourceTask.from_run or "
         "from_search, or ranks with n_negatives",
         at_least=True, needs="lists that share 15 wrong classes by chance",
+    ),
+    Rule(
+        "entries of one class", _entries_of_one_class,
+        0.001,  # rounded to competitors, so that sound data hardly reach 0.01
+        "{beaten} of {of} classes lose again and again to untested ones that beat few others; of "
+        "the {found} classes that beat others so, {tested} are tested",
+        ", as if several entries of a class competed, of which y names one: pass the class of each "
+        "entry as gallery_y to from_embeddings (labels[ids] as ids to from_search, the best column "
+        "of each class to from_scores), or all right answers to SourceTask.from_run",
+        at_least=True, needs="scores or lists, untested classes and several instances of others",
     ),
     Rule(
         "self matches", _self_matches,

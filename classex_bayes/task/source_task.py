@@ -99,9 +99,10 @@ class SourceTask(TaskStatistics):
             competitors win, and with "optimistic" they lose. "unknown" keeps the interval of ranks
             that the ties allow. "auto" means "unknown" if most rows have only two different scores,
             like one-hot decisions, and "random" otherwise.
-        class_weight : array-like of shape (k1,) or mapping from class to weight, optional
+        class_weight : array-like of shape (k1,), mapping from class to weight or "instances"
             Prior probabilities of the test classes; equal by default. A mapping or pandas Series is
-            read by name. An array is read in the order of the classes.
+            read by name. An array is read in the order of the classes. With "instances" all test
+            instances (users, queries) weigh alike.
         untested : {"error", "competitors"}
             Treatment of classes without test instances. "error" raises `DataError`. "competitors"
             keeps these classes as competitors of the tested ones.

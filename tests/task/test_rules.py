@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from helpers import verdict
 from scipy.special import expit, log_softmax, softmax
-from scipy.stats import binom, rankdata
+from scipy.stats import binom, hypergeom, rankdata
 
 import classex_bayes as cb
 from classex_bayes.task.rules import RULES
@@ -167,6 +167,57 @@ def reordered(rng, late=False):
     return cb.SourceTask.from_ranks(ranks, Y, n_classes=1000, truncated_at=20, **SEVERAL)
 
 
+def late_ranks(rng, late):
+    """Lists of 40 of 1500 that lack 10 of 300 true classes, with some late ranks."""
+    ranks = np.repeat([1, 8, 25, 41], [250, 40 - late, late, 10])
+    return cb.SourceTask.from_ranks(
+        ranks, np.arange(300), n_classes=1500, truncated_at=40, **SEVERAL
+    )
+
+
+# Entries of one class, all of which compete
+
+
+def entries(rng, n=90, repeats=2, distance=True, length=None, as_classes=False):
+    """Templates of n classes, 1 to 5 each; y names one of them, or the class."""
+    of = rng.permutation(np.repeat(np.arange(n), rng.integers(1, 6, n)))
+    centres, y = rng.normal(size=(n, 16)), np.repeat(np.arange(n), repeats)
+    templates, probes = (centres[c] + 0.6 * rng.normal(size=(c.size, 16)) for c in (of, y))
+    values = probes @ templates.T
+    if distance:
+        values = ((probes[:, None] - templates) ** 2).sum(axis=2)
+    if as_classes:
+        best = by_entries(values, of, np.min if distance else np.max)
+        return scores(best, y, higher_is_better=not distance)
+    named = np.array([np.flatnonzero(of == c)[0] for c in range(n)])[y]
+    if length is None:
+        return scores(values, named, higher_is_better=not distance, **SEVERAL)
+    more = {"length": length, "of": np.arange(of.size), "n_classes": of.size}
+    return listed(values, not distance, named, **more, **SEVERAL)
+
+
+def by_entries(values, of, best):
+    return np.stack([best(values[:, of == c], axis=1) for c in range(of.max() + 1)], axis=1)
+
+
+def species(rng, alike=0.4, n=60, share=0.5, repeats=3):
+    """Classes in groups of three of which some, drawn at random, are tested."""
+    centres = np.repeat(rng.normal(size=(n, 8)), 3, axis=0)
+    centres += alike * rng.normal(size=centres.shape)
+    y = np.repeat(rng.choice(3 * n, int(3 * n * share), replace=False), repeats)
+    probes = centres[y] + 0.4 * rng.normal(size=(y.size, 8))
+    return scores(((probes[:, None] - centres) ** 2).sum(axis=2), y, **DISTANCES, **SEVERAL)
+
+
+def popular(rng, by_users=False, prefers=1.0, lead=2):
+    """Users who chose items, of which the popular ones are found more, or less, often."""
+    share = 1 / np.arange(1, 401)
+    item = rng.choice(400, 800, p=share / share.sum())
+    values = rng.normal(size=(800, 400))
+    values[np.arange(800), item] += lead + prefers * np.log10(400 * share[item])
+    return scores(values, item, class_weight="instances" if by_users else None, **SEVERAL)
+
+
 # Classes that dominate, searches that failed
 
 
@@ -313,6 +364,19 @@ FAULTS = [
     ("own candidates", "99", partial(own_candidates, n_negatives=99)),
     ("reranked lists", "scores", reranked),
     ("reranked lists", "ranks", reordered),
+    ("reranked lists", "few are missing", partial(late_ranks, late=0)),
+    *(
+        (
+            "entries of one class",
+            f"{distance} {length}",
+            partial(entries, distance=distance, length=length),
+        )
+        for distance in (True, False)
+        for length in (None, 10, 40)
+    ),
+    ("entries of one class", "five instances", partial(entries, n=40, repeats=5)),
+    ("weights of classes", "items", popular),
+    ("weights of classes", "rare ones found", partial(popular, prefers=-2.0, lead=5)),
     ("dominant class", "three", winners),
     ("dominant class", "one", partial(winners, n=1)),
     *(("self matches", scale, partial(among_templates, scale)) for scale in SCALES),
@@ -389,6 +453,19 @@ SOUND = [
     ("order of lists", "distances", partial(documents, **DISTANCES)),
     ("order of lists", "places", partial(documents, as_places=True, **DISTANCES)),
     ("reranked lists", "one system", partial(reordered, late=True)),
+    ("reranked lists", "few are missing", partial(late_ranks, late=4)),
+    ("entries of one class", "classes", partial(entries, as_classes=True)),
+    *(
+        (
+            "entries of one class",
+            f"groups, {alike}, {share}",
+            partial(species, alike=alike, share=share),
+        )
+        for alike in (0.1, 0.5)
+        for share in (0.2, 0.5, 0.8)
+    ),
+    ("weights of classes", "users", partial(popular, by_users=True)),
+    ("weights of classes", "no preference", partial(popular, prefers=0.0)),
     (
         "reranked lists",
         "half ranks",
@@ -513,15 +590,36 @@ def test_false_alarms_are_rare():
     assert len(alarms) <= binom.ppf(0.99, len(tasks), 0.001), alarms
 
 
-def test_late_places_in_lists_are_those_of_the_second_half():
-    ranks = np.repeat([1, 10, 11, 20, 21], [30, 20, 2, 1, 47])  # the last are not listed
+def test_late_places_in_lists_are_those_behind_the_first_quarter():
+    ranks = np.repeat([1, 5, 6, 20, 21], [30, 20, 2, 1, 47])  # the last are not listed
     task = cb.SourceTask.from_ranks(
         ranks, np.arange(100), n_classes=1000, truncated_at=20, **SEVERAL
     )
     found = cb.diagnose(task)["reranked lists"]
-    assert "3 true classes have ranks in the second half of the lists, and 47" in found.sentence
-    in_first_half = 2 ** -(np.log(100 / 53) / np.log(1000 / 20))
-    assert found.value == pytest.approx(binom.cdf(3, 53, 1 - in_first_half), rel=1e-9)
+    assert "3 true classes have ranks beyond 5, and 47" in found.sentence
+    in_first_quarter = 4 ** -(np.log(100 / 53) / np.log(1000 / 20))
+    assert found.value == pytest.approx(binom.cdf(3, 53, 1 - in_first_quarter), rel=1e-9)
+
+
+def test_entries_of_one_class_are_counted():
+    """Ten classes lose twice to an untested one each; of the others two lose to a tested one."""
+    y = np.repeat(np.arange(12), 2)
+    values = np.zeros((24, 24))
+    values[np.arange(24), y] = 1
+    values[np.arange(20), 12 + y[:20]] = 2
+    values[[20, 21], 0], values[[22, 23], 1] = 2, 2
+    found = scores(values, y, **SEVERAL).checks
+    found = next(finding for finding in found if finding.name == "entries of one class")
+    assert "10 of 12 classes" in found.sentence and "of the 12 classes" in found.sentence
+    assert found.value == pytest.approx(hypergeom.cdf(2, 23, 11, 12), rel=1e-9)
+
+
+def test_weights_of_instances_are_those_of_the_note():
+    """The share of users whose item is found is the accuracy with these weights."""
+    rng = np.random.default_rng(1)
+    note = next(text for text in popular(rng).notes if "weigh alike" in text)
+    of_users = popular(np.random.default_rng(1), by_users=True).accuracy(400).item()
+    assert f"{of_users:.3f} if all instances do" in note and "class_weight='instances'" in note
 
 
 # Doors
