@@ -96,6 +96,12 @@ def test_tables(ending, tmp_path):
     table, path = pd.DataFrame(CURVE).assign(comment="x"), tmp_path / f"curve{ending}"
     table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
     assert_same(read_task(path, **SIZES), SourceTask.from_accuracies(**CURVE, **SIZES))
+    table = pd.DataFrame({"m": [1, 3], "recall": [0.5, 0.75]})
+    table.to_csv(path, index=False) if ending == ".csv" else table.to_parquet(path)
+    for sizes in ({"n_test": 90, "n_classes": 9}, {"n_test": 90, "n_negatives": 8}):
+        expected = SourceTask.from_recalls({1: 0.5, 3: 0.75}, **sizes)
+        assert_same(read_task(path, **sizes), expected)
+        assert_same(read_task((), recalls={"1": 0.5, "3": 0.75}, **sizes), expected)
 
 
 @pytest.mark.parametrize("place", ["replaced", "first", "last", "parquet"])
