@@ -3,6 +3,7 @@
 Functions with a `name` read an argument; their errors name it, what was found and what to pass.
 """
 
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -160,7 +161,8 @@ def as_array(values: Any, name: str) -> Any:
         raise
     except Exception as error:  # rows of different lengths, types that NumPy lacks
         raise DataError(
-            f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}"
+            f"{name}: expected an array with rows of equal lengths; NumPy finds: {error}; fill "
+            f"short lists with -1 (of names: None), and of several outputs pass one, as {name}[0]"
         ) from None
     if np.ma.is_masked(array):
         place = tuple(np.argwhere(np.ma.getmaskarray(array))[0].tolist())
@@ -173,7 +175,15 @@ def as_array(values: Any, name: str) -> Any:
         remedy = f"; pass list({name})" if hasattr(values, "__next__") else ""
         method = next((m for m in ("toarray", "todense", "collect") if hasattr(values, m)), None)
         remedy = f"; pass {name}.{method}()" if method else remedy
+        if method in ("toarray", "todense"):
+            remedy += ", in which entries that are not stored are 0, the best of distances"
         raise DataError(f"{name}: expected a list or an array, found {found}{remedy}")
+    if array.dtype.kind == "O" and array.size and isinstance(array.flat[0], Mapping):
+        raise DataError(
+            f"{name}: found mappings such as {array.flat[0]!r}, expected values; pass "
+            f"[[entry['label'] for entry in row] for row in {name}], or of scores "
+            f"pd.DataFrame([{{e['label']: e['score'] for e in row}} for row in {name}])"
+        )
     return np.asarray(array)
 
 

@@ -329,6 +329,29 @@ def unseen_competitors(class_weight: FloatArray) -> float:
     return 1 + (UNSEEN_COMPETITORS - 1) / float(weight_effect(class_weight))
 
 
+def pooled_competitors(accuracy: FloatArray, share: float) -> FloatArray:
+    r"""Factors (n_k, n_k) on `clustered_covariance` if candidates come from a pool of few classes.
+
+    Every class of the pool is a test class and a competitor. If errors are rare, most have one
+    cause, two classes that are alike, so each class influences the mean as much as a competitor as
+    it does as a test class, and variances are four times those between test classes. If errors are
+    frequent, most have several causes, and a single competitor hardly matters. The factors are
+
+    .. math:: r_k r_{k'}, \qquad r_k = 1 + s \max(2 A_k - 1, \sqrt{1.25} - 1),
+
+    with the accuracy :math:`A_k` and the `share` s of the pool that is tested. In simulated pools
+    of 9 to 60 classes and 3 to 20 candidates, the ratio of standard deviations was 0.6 to 1.2 of
+    it.
+
+    Examples
+    --------
+    >>> pooled_competitors(np.array([0.95, 0.5]), 1.0).round(2).tolist()
+    [[3.61, 2.12], [2.12, 1.25]]
+    """
+    root = 1 + share * np.maximum(2 * accuracy - 1, UNSEEN_COMPETITORS**0.5 - 1)
+    return np.outer(root, root)
+
+
 def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
     """Replace nonpositive variances by the clustered ones and project to positive semidefinite.
 

@@ -22,7 +22,7 @@ from classex_bayes.io.array_files import (
 )
 from classex_bayes.io.whole_files import require_library
 from classex_bayes.task.class_labels import refuse_unnamed
-from classex_bayes.task.judged_runs import ENTRY_COLUMNS, usual_columns
+from classex_bayes.task.judged_runs import ENTRY_COLUMNS, TEXT_GRADES, usual_columns
 
 # From pandas 3.1 on numbers are read to the last bit, and the option is deprecated.
 _EXACT: dict[str, Any] = (
@@ -68,7 +68,7 @@ def read_csv(path: Path) -> dict[str, Any]:
                 row = int(np.argmax(bad))
                 raise DataError(
                     f"found {table[column].iloc[row]!r} in column {column!r}, row {row}; expected "
-                    "a number"
+                    "a number; pass a table of pairs with scores and labels as qrels=, too"
                 )
             # Of text, whose numbers pandas reads to 15 digits.
             table[column] = [float(entry) for entry in table[column]]
@@ -198,7 +198,11 @@ def _read_entry_lines(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame
         found = " ".join(table.iloc[row]).strip()
         expected = " ".join(name for name in names if name != "more")
         raise DataError(f"{kind}: found {found!r} in row {row}, expected {expected}")
-    table = table[wanted].astype({wanted[2]: float})
+    numbers = table[wanted[2]].replace({**TEXT_GRADES} if kind == "qrels" else {})
+    try:
+        table = table[wanted].assign(**{wanted[2]: numbers.astype(float)})
+    except ValueError as error:
+        raise DataError(f"{kind}: expected numbers as {wanted[2]}: {error}") from None
     if kind == "run" and wanted == names[:3]:
         ranks = table.groupby(wanted[0]).cumcount() + 1
         if (table[wanted[2]] == ranks).all():

@@ -49,7 +49,7 @@ _SAMPLING = set(inspect.signature(Sampling).parameters)
 _NAMES = _SAMPLING.union(*(inspect.signature(make).parameters for make in _LAYOUTS.values()))
 _NAMES.update(*_LAYOUTS)
 _LAYOUTS["qrels", "run"] = SourceTask.from_run  # files of their own
-_NUMBERS = {"n_test", "n_classes", "n_negatives", "truncated_at", "design_effect"}
+_NUMBERS = {"n_test", "n_classes", "n_negatives", "pool", "truncated_at", "design_effect"}
 _TABLES = {".csv": read_csv, ".tsv": read_csv, ".parquet": read_parquet}
 _NONMATED, _LISTS = "nonmated", ("nonmated_ids", "nonmated_distances")
 # Arrays with one row for each test instance. All others are the same in every file.

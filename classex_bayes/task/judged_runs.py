@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from classex_bayes.arguments import one_of, truth_value, whole_number
-from classex_bayes.array_access import as_numeric, as_vector, is_frame
+from classex_bayes.array_access import as_numeric, as_vector, contents, is_frame
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
 from classex_bayes.task.class_labels import class_labels
@@ -28,11 +28,14 @@ ENTRY_COLUMNS = {
 }
 # Their usual names, without marks and in lower case.
 _USUAL_COLUMNS = {
-    "query_id": "queryid query qid topic topicid",
-    "doc_id": "docid docno document documentid did corpusid passageid pid",
-    "relevance": "relevance rel relevancy score label grade judgment judgement",
+    "query_id": "queryid query qid topic topicid left leftid probe",
+    "doc_id": "docid docno document documentid did corpusid passageid pid right rightid reference",
+    "relevance": "relevance rel relevancy score label grade judgment judgement target match",
     "score": "score sim similarity rsv",
 }
+# Labels of trials and pairs.
+TEXT_GRADES = {"target": 1, "nontarget": 0, "match": 1, "nonmatch": 0}
+_PARTLY_SHARED, _FIRST = 0.05, 0.3  # shares of nearest neighbours
 _MOST_NAMESAKES = 0.5  # share of the queries that find the document of their own name
 
 
@@ -51,6 +54,7 @@ class JudgedRun(NamedTuple):
     unlisted_query: IntArray  # (n_unlisted,): queries of judged documents that their lists lack
     unlisted_grade: IntArray  # (n_unlisted,): grades of these documents
     namesakes: str  # fact about documents that have the names of queries, or empty
+    neighbours: str  # fact about judgements that seem to be nearest neighbours, or empty
 
     @property
     def depth(self) -> int:
@@ -106,7 +110,7 @@ class JudgedRun(NamedTuple):
                 f"all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
                 "are not in the lists"
             )
-        words = provenance.with_facts(several, self.namesakes)
+        words = provenance.with_facts(several, self.namesakes, self.neighbours)
         return {"ties": "names", "several_relevant": n_several > 0, "provenance": words}
 
 
@@ -151,16 +155,18 @@ def judged_run(
     known = item >= 0  # a document that is neither relevant nor listed has no position
     grade_of_pair = pd.Series(grade[known], index=pair[known])
     unlisted = ~(known & pd.Index(pair).isin(listed_pair))
+    lists = lists._replace(grade=grade_of_pair.reindex(listed_pair, fill_value=0).to_numpy())
     first_relevant = relevant.drop_duplicates("query").set_index("query")["document"]
     return JudgedRun(
         queries,
         documents.get_indexer(first_relevant.loc[queries]),
         relevance_level,
         documents.size,
-        lists._replace(grade=grade_of_pair.reindex(listed_pair, fill_value=0).to_numpy()),
+        lists,
         judged_query[unlisted],
         grade[unlisted],
         _namesakes(relevant, entries, queries),
+        _neighbours(judgements[tested], lists),
     )
 
 
@@ -193,6 +199,28 @@ def _namesakes(relevant: pd.DataFrame, entries: pd.DataFrame, queries: pd.Index)
     )
     warn(sentence, DataWarning)
     return sentence
+
+
+def _neighbours(judgements: pd.DataFrame, lists: Lists) -> str:
+    """Fact about judgements that seem to be the results of an exact search, as of benchmarks.
+
+    All queries have the same number of relevant documents, of one grade; queries share a part of
+    theirs, unlike those of one class; and these documents fill the first ranks.
+    """
+    of_queries = judgements.groupby("query")["document"].agg(frozenset)
+    sizes, sets = of_queries.map(len), of_queries.unique()
+    n_relevant, n_documents = int(sizes.max()), judgements["document"].nunique()
+    place = np.arange(lists.query.size) - lists.query.searchsorted(lists.query)
+    first = lists.grade[place < n_relevant] > 0
+    partly_shared = 1 - n_documents / (len(sets) * n_relevant) >= _PARTLY_SHARED
+    are_alike = n_relevant > 1 and sizes.min() == n_relevant and judgements["number"].nunique() == 1
+    if not (are_alike and partly_shared and first.size and first.mean() >= _FIRST):
+        return ""
+    return (
+        f"every query has {n_relevant} relevant documents of one grade, as if these were the "
+        "nearest neighbours of an exact search. More documents displace them, which a prediction "
+        "leaves out: judge and search the larger corpus anew"
+    )
 
 
 def _documents(relevant: pd.DataFrame, entries: pd.DataFrame, n_classes: int | None) -> pd.Index:
@@ -272,7 +300,10 @@ def usual_columns(names: Iterable[Any], name: str) -> dict[Any, str]:
     found, present = dict[Any, str](), list(names)
     for column in ENTRY_COLUMNS[name]:
         usual = _USUAL_COLUMNS[column].split()
-        alike = [n for n in present if re.sub(r"[\W_]", "", str(n).lower()) in usual]
+        simple = {n: re.sub(r"[\W_]", "", str(n).lower()) for n in present}
+        alike = [n for n in present if simple[n] in usual]
+        if len(alike) > 1 and column == "relevance":  # of pairs with a score and a label
+            alike = [n for n in alike if simple[n] != "score"]
         if column in present or len(alike) == 1:
             found[column if column in present else alike[0]] = column
     return found
@@ -299,6 +330,8 @@ def _read_entries(values: Any, name: str) -> tuple[pd.Index, pd.DataFrame]:
         query, document = (as_vector(values[present[c]], name).tolist() for c in columns[:2])
         queries, numbers = list(dict.fromkeys(query)), values[present[columns[2]]]
     numbers = as_vector(numbers, name)
+    if name == "qrels" and contents(numbers) == "text":
+        numbers = np.array([TEXT_GRADES.get(grade, grade) for grade in numbers.tolist()])
     if numbers.dtype.kind == "b" and name == "qrels":
         numbers = numbers.astype(int)
     number = as_numeric(numbers, name)

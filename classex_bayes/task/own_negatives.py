@@ -1,6 +1,7 @@
 """Instances that were ranked among negatives of their own, as recommenders are tested."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from classex_bayes.arguments import (
     one_of,
     seed_sequence,
     truth_value,
+    whole_number,
     whole_numbers,
 )
 from classex_bayes.array_access import as_matrix, as_vector, contents, with_labels
@@ -20,7 +22,7 @@ from classex_bayes.core.ranks.sample import Sample, first_rows
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.class_labels import ClassLabels, label_vector, refuse_disorder
 from classex_bayes.task.lists import ListedRanks
-from classex_bayes.task.provenance import ITEMS, Provenance
+from classex_bayes.task.provenance import CLASSES, ITEMS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.score_reading import read_ranks, table_of_ranks
 from classex_bayes.typing import BoolArray, IntArray, NumberArray, RandomSeed
@@ -29,6 +31,10 @@ _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
 RANDOM_NEGATIVES = (
     "negatives count as random draws from all items; if they were drawn by popularity, the "
     "prediction is about k items drawn in the same way, and not about a catalogue of k items"
+)
+_OF_A_POOL = (
+    "all candidates were drawn from the same {} classes, so the intervals are those of a test of "
+    "so many classes"
 )
 # One alone does not show how accuracy falls with more.
 _FEWEST = 2
@@ -52,7 +58,7 @@ def catalogue_size(n_classes: Any, own_candidates: Any) -> int | None:
 
 
 def own_table(
-    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None, **others: Any
+    ranks: Any, y: Any, n_negatives: Any, unanswered: Any = None, pool: Any = None, **others: Any
 ) -> tuple[RankTable, list[Any]]:
     """Table of instances that met `n_negatives` competitors, a number or (n,), of their own.
 
@@ -73,6 +79,17 @@ def own_table(
             f"ranks: found {max_better[row] + 1} at row {row}, whose instance has "
             f"{n_competitors[row]} negatives; expected a rank in 1..{n_competitors[row] + 1}"
         )
+    words = Provenance(
+        "ranks among negatives of their own", nouns=ITEMS, assumption=RANDOM_NEGATIVES
+    )
+    if pool is not None:
+        pool = whole_number(pool, "pool", int(n_competitors.max()) + 1)
+        if len(names) > pool:
+            raise DataError(
+                f"y: found {len(names)} labels, and a pool of {pool} classes; expected the class "
+                "of each row, not its episode"
+            )
+        words = replace(words, nouns=CLASSES, assumption=_OF_A_POOL.format(pool))
     table = table_of_ranks(
         labels,
         int(n_competitors.min()) + 1,
@@ -80,9 +97,8 @@ def own_table(
         max_better,
         n_competitors,
         competitors_shared=False,
-        provenance=Provenance(
-            "ranks among negatives of their own", nouns=ITEMS, assumption=RANDOM_NEGATIVES
-        ),
+        pool=pool,
+        provenance=words,
         **others,
     )
     return table, names
@@ -169,6 +185,7 @@ def scored_table(
     higher_is_better: Any,
     ties: TieHandling,
     unanswered: Any,
+    pool: Any,
     random_seed: RandomSeed,
 ) -> tuple[RankTable, list[Any]]:
     """Table of the first score of each row among the others that are not NaN."""
@@ -194,7 +211,7 @@ def scored_table(
         n_better = min_better + tied * (rule == "pessimistic")
     counts = RankCounts(n_better, min_better, min_better + tied, np.zeros_like(min_better))
     others = {"counts": counts, "ties": rule, "sample": _sample(matrix, offered, higher)}
-    return own_table(1 + n_better, y, n_offered, unanswered, **others)
+    return own_table(1 + n_better, y, n_offered, unanswered, pool, **others)
 
 
 def _sample(matrix: NumberArray, offered: BoolArray, higher_is_better: bool) -> Sample:

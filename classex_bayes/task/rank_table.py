@@ -117,6 +117,7 @@ class RankTable:
     siblings_better: IntArray = _DEFAULT
     unanswered: BoolArray = _DEFAULT
     competitors_shared: bool = True  # all instances meet the same, so their answers are dependent
+    pool: int | None = None  # classes that all candidates were drawn from, if these are few
     largest_k: int = _DEFAULT  # largest k at which accuracies are estimated; k1 without a design
     design: SamplingDesign | None = None  # unequal weights or groups of the classes
     source: ScoreSource | None = None  # scores of the instances that have an answer, if at hand

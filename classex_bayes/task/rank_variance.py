@@ -21,6 +21,7 @@ from classex_bayes.core.influence import (
     clustered_covariance,
     design_effect,
     equal_weights,
+    pooled_competitors,
     repair_covariance,
     unseen_competitors,
     weight_effect,
@@ -160,6 +161,9 @@ class RankVariance:
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of ATA_k: shape (n_k, n_k), positive semidefinite."""
         table, of_units, clustered = self.table, self.unit_weight, self.clustered(k)
+        if table.pool is not None:
+            accuracy = of_units @ self.unit_means(k)
+            return clustered * pooled_competitors(accuracy, np.unique(table.y).size / table.pool)
         if not self.has_influence:
             factor = unseen_competitors(of_units) if self.competitors_unseen else 1.0
             return factor * clustered

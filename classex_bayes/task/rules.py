@@ -26,6 +26,7 @@ from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
 _ROUNDING = 1e-9  # of weights that are equal
+_FEW_WAYS = 20  # of usual episodes
 _FEWEST = 10  # rows, classes or errors; the standard error of fewer is itself uncertain
 _WORDS = {True: "ok", False: "WARNING", None: "not checked"}
 
@@ -217,6 +218,24 @@ def _beyond(tested: Tested) -> Mapping[str, Any] | None:
         return None
     beyond = table.weight[table.min_better == largest].sum() / table.weight[missed].sum()
     return {"value": float(beyond), "m": largest}
+
+
+def _pool(tested: Tested) -> Mapping[str, Any] | None:
+    """Instances for each unit, if candidates may have been drawn again and again from few classes.
+
+    Nothing in the data shows it. Users hardly have so many test items. Columns are ways of episodes
+    only if they are few.
+    """
+    table = tested.table
+    if not table.is_labelled:
+        return None
+    is_small = (
+        table.influence is not None and table.is_simple_random and table.n_classes < _FEW_WAYS
+    )
+    if table.pool is not None or (table.competitors_shared and not is_small):
+        return None
+    n_units = np.unique(table.y).size
+    return {"value": table.n_test / n_units, "n": n_units, "nouns": tested.nouns}
 
 
 def _weights(tested: Tested) -> Mapping[str, Any] | None:
@@ -571,6 +590,15 @@ OF_CURVES = _CLASSES, _GUESSING, _DECLINE
 RULES = (
     _CLASSES,
     ERRORS,
+    Rule(
+        "pool of candidates", _pool,
+        30,  # few users have more test items, and few tests of a dozen classes more instances
+        "there are {value:.0f} {nouns.instances} for each of {n} {nouns.units}",
+        ". If their candidates were drawn again and again from the same few classes, as in "
+        "episodes of N ways, the interval is too short: pass pool=, the number of these classes, "
+        "to SourceTask.from_negatives or from_ranks, with the class of each row as y",
+        is_note=True, needs="candidates of each instance's own, or few columns",
+    ),
     Rule(
         "weights of classes", _weights,
         0.03,  # of the accuracy; less hardly matters next to an interval

@@ -165,7 +165,8 @@ def _read_ids(ids: Any, n_classes: int, names: Sequence[Any] | None) -> IntArray
 def _positions(ids: NumberArray, names: Sequence[Any]) -> IntArray:
     """Positions of names; -1 for -1 and for what is missing."""
     place = places_of_names(ids.ravel(), names, "ids").reshape(ids.shape)
-    filler = pd.isna(ids) | (ids == -1) | (ids == "-1")  # NumPy makes text of numbers beside it
+    # NumPy makes text of numbers beside it.
+    filler = pd.isna(ids) | (ids == -1) | (ids == "-1") | (ids == "")
     unknown = (place < 0) & ~filler
     if unknown.any():
         row, column = _first(unknown)

@@ -306,6 +306,7 @@ class SourceTask(TaskStatistics):
         *,
         n_classes: int | None = None,
         n_negatives: Any = None,
+        pool: int | None = None,
         truncated_at: int | None = None,
         classes: Any = None,
         class_weight: Any = None,
@@ -334,6 +335,10 @@ class SourceTask(TaskStatistics):
             (by popularity, predictions are about items drawn so). The true class is not among them.
             The task has k1 = n_negatives + 1 classes, and k counts the items that the true one is
             ranked among.
+        pool : int, optional
+            Number of classes that the candidates of all instances were drawn from, again and again,
+            as in episodes of N ways (N-way K-shot). `y` is the class of each instance then. By
+            default candidates are draws from the whole population.
         truncated_at : int, optional
             Length M of the lists, if ranks come from lists of the M best classes. Every rank above
             M, such as M + 1, means that the true class is not in the list. Its rank then lies in M
@@ -356,7 +361,9 @@ class SourceTask(TaskStatistics):
                     "n_negatives: found it together with arguments on shared classes, expected "
                     "only ranks and y, because each instance has negatives of its own"
                 )
-            return cls(*own_table(ranks, y, n_negatives, unanswered))
+            return cls(*own_table(ranks, y, n_negatives, unanswered, pool))
+        if pool is not None:
+            raise DataError("pool: found it without n_negatives, expected both or none")
         shared = classes, class_weight, untested, unanswered
         return cls(*ranked_table(ranks, y, n_classes, truncated_at, *shared))
 
@@ -369,6 +376,7 @@ class SourceTask(TaskStatistics):
         higher_is_better: bool = True,
         ties: TieHandling = "auto",
         unanswered: Any = None,
+        pool: int | None = None,
         random_seed: RandomSeed = 0,
     ) -> Self:
         """Make a task from scores of true items and of negatives that each of them has alone.
@@ -388,6 +396,8 @@ class SourceTask(TaskStatistics):
             As in `from_scores`. There is no "unknown" order of ties, and "auto" means "random".
         unanswered : array-like, optional
             Users of further instances that had no list. They are misses at every k.
+        pool
+            As in `from_ranks`: for episodes of N ways, the number of classes behind them.
 
         References
         ----------
@@ -399,7 +409,7 @@ class SourceTask(TaskStatistics):
         >>> SourceTask.from_negatives(scores, ["ann", "bob", "eve"]).ranks.tolist()
         [1, 2, 3]
         """
-        return cls(*scored_table(scores, y, higher_is_better, ties, unanswered, random_seed))
+        return cls(*scored_table(scores, y, higher_is_better, ties, unanswered, pool, random_seed))
 
     @classmethod
     def from_search(

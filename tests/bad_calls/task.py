@@ -109,6 +109,10 @@ def put(place, value, array=SCORES):
     return changed
 
 
+OUTPUTS = [  # as of pipelines of transformers
+    [{"label": name, "score": score} for name, score in zip(NAMES, row, strict=True)]
+    for row in SCORES
+]
 WIDE = np.c_[SCORES, SCORES]
 CHUNKED = da.from_array(SCORES, (2, 4))
 DECISIONS = np.eye(4)[[1, 1, 2, 3, 0]]
@@ -157,7 +161,24 @@ MATRIX = [
     Bad(
         scores,
         "scores",
-        "scores.toarray()",
+        "equal lengths several outputs scores[0]",
+        {"scores": (SCORES, SCORES[:, :3])},
+        lambda: scores(scores=(SCORES, SCORES[:, :3])[0]),
+    ),
+    Bad(
+        scores,
+        "scores",
+        "'label' row for row in scores pd.DataFrame",
+        {"scores": OUTPUTS, "y": LABELS},
+        lambda: scores(
+            scores=pd.DataFrame([{e["label"]: e["score"] for e in row} for row in OUTPUTS]),
+            y=LABELS,
+        ),
+    ),
+    Bad(
+        scores,
+        "scores",
+        "scores.toarray() not stored are 0 best of distances",
         {"scores": csr_array(SCORES)},
         lambda: scores(scores=csr_array(SCORES).toarray()),
     ),
@@ -223,7 +244,7 @@ OF_LABELS = [
     Bad(
         scores,
         "y",
-        "4 of 8 class 4 untested='competitors' leave them out",
+        "4 of 8 class 4 gallery_y from_run untested='competitors' class_weight leave them out",
         {"scores": WIDE},
         lambda: scores(scores=WIDE, untested="competitors"),
     ),
@@ -695,6 +716,11 @@ OF_NEGATIVES = [
     Bad(own_ranks, "ranks", "found 4 at row 3; 1..3", {"ranks": [1, 2, 1, 4, 1], "n_negatives": 2}),
     Bad(own_ranks, "n_negatives", "expected 5 whole numbers", {"n_negatives": [9, 9]}),
     Bad(own_ranks, "n_negatives", "shared classes", {"n_negatives": 9, "n_classes": 10}),
+    *bad_values(
+        partial(own_ranks, n_negatives=9), "pool", {"found 9": 9, "0.5": 20.5, "found 'a'": "a"}
+    ),
+    Bad(partial(own_ranks, n_negatives=2), "y", "4 labels pool of 3 episode", {"pool": 3}),
+    Bad(own_ranks, "pool", "without n_negatives", {"pool": 20, "n_classes": 4}),
     Bad(lambda: negatives(y=["a"] * 5), "y", "'a' alone"),
     Bad(lambda: negatives(scores=SCORES[:, :2]), "scores", "found 1 negatives in row 0"),
     Bad(lambda: own_lists(), "own_candidates", "of row 3 of 'd' lacks its true class"),
@@ -716,7 +742,8 @@ ROWS_OF_LISTS = [
             "found 4 at row 0, position 2": np.where(IDS[0, 2] == IDS, 4, IDS),
             "shape (3,)": [0, 1, 2],
             "shape (5, 0)": np.empty((5, 0)),
-            "equal lengths": [[0, 2], [2], [1, 0], [3, 1], [0, 1]],
+            "equal lengths short lists -1": [[0, 2], [2], [1, 0], [3, 1], [0, 1]],
+            "'label' entry['label'] in ids": OUTPUTS,
             "found 0.5": IDS + 0.5,
         },
     ),

@@ -271,3 +271,60 @@ def test_own_candidates_that_are_tied():
     assert (first.ranks == 1).all() and set(last.ranks) == {8, 9, 10}
     with pytest.raises(cb.DataError):
         cb.SourceTask.from_search(ids, y, **options, class_weight=np.ones(400))
+
+
+# Episodes from a pool of few classes
+
+
+def episodes(rng, ways=5, n_classes=20, n=600, columns=False, of=None):
+    """Distances of an instance of each of the ways, drawn from few classes again and again."""
+    centres = rng.normal(size=(n_classes, 10)) if of is None else of
+    picks = np.stack([rng.choice(len(centres), ways, replace=False) for _ in range(n)])
+    probes = centres[picks] + 1.25 * rng.normal(size=(n, ways, 10))
+    distances = ((probes[:, :, None] - centres[picks][:, None]) ** 2).sum(axis=-1)
+    distances, way = distances.reshape(-1, ways), np.tile(np.arange(ways), n)
+    if columns:
+        return cb.SourceTask.from_scores(distances, way, higher_is_better=False)
+    others = np.arange(ways) != way[:, None]
+    true = distances[~others]
+    return np.column_stack([true, distances[others].reshape(len(true), -1)]), picks.ravel()
+
+
+def of_episodes(distances, y, **more):
+    return cb.SourceTask.from_negatives(distances, y, higher_is_better=False, **more)
+
+
+def test_variance_of_a_pool_is_that_of_its_classes():
+    """The ratio to the variance between pools is 1, whose Monte Carlo error is a sixth."""
+    rng, accuracies, variances, others = np.random.default_rng(5), [], [], []
+    for _ in range(80):
+        rows = episodes(rng)
+        task = of_episodes(*rows, pool=20)
+        accuracies.append(task.accuracy(5).item())
+        variances.append(task.accuracy_cov(5).item())
+        others.append(of_episodes(*rows).accuracy_cov(5).item())
+    assert 0.75 < np.mean(variances) / np.var(accuracies, ddof=1) < 2
+    assert np.mean(others) / np.var(accuracies, ddof=1) < 0.6
+
+
+def test_pool_is_named_in_notes_and_asked_for():
+    rng = np.random.default_rng(6)
+    rows = episodes(rng)
+    asked = "pool=, the number of these classes"
+    task = of_episodes(*rows, pool=20)
+    assert any("the same 20 classes" in note for note in task.notes)
+    assert task.design_effect() > 2 * of_episodes(*rows).design_effect()
+    for doubtful in (of_episodes(*rows), episodes(rng, columns=True)):
+        assert any(asked in note for note in doubtful.notes)
+    users = cb.SourceTask.from_ranks(1 + np.arange(300) % 9, np.arange(300) // 10, n_negatives=99)
+    for sound in (task, users):
+        assert not any(asked in note for note in sound.notes)
+
+
+def test_pool_that_is_tested_in_part_has_a_smaller_part_of_competitors():
+    distances, y = episodes(np.random.default_rng(7))
+    variances = [
+        of_episodes(distances, y, pool=pool).accuracy_cov(3).item() for pool in (20, 40, 10**6)
+    ]
+    alone = of_episodes(distances, y).accuracy_cov(3).item()
+    assert variances[0] > variances[1] > variances[2] == pytest.approx(alone, rel=1e-4)

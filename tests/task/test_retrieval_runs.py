@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from helpers import better_classes, verdict
 
+import classex_bayes as cb
 from classex_bayes import DataError, SourceTask
 from classex_bayes.exceptions import DataWarning
 from classex_bayes.task.rank_bins import bin_ends
@@ -185,6 +186,58 @@ def test_forms_of_other_software(rng, kind):
     task = SourceTask.from_run(qrels, run, n_classes=50)
     np.testing.assert_array_equal(better_classes(task), better_classes(expected))
     assert task.y.tolist() == expected.y.tolist()
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("nontarget", "target")])
+def test_scored_pairs_are_a_run_and_its_judgements(rng, labels, tmp_path):
+    """Entity resolution and trials of verification have one table with scores and labels."""
+    pairs = pd.DataFrame(
+        [
+            (f"a{i}", f"b{j}", rng.normal() + 2 * (i == j), labels[int(i == j)])
+            for i in range(8)
+            for j in range(8)
+        ],
+        columns=["left_id", "right_id", "score", "label"],
+    )
+    ranks = [
+        int((rows["score"] >= rows["score"][rows["label"] == labels[1]].item()).sum())
+        for _, rows in pairs.groupby("left_id")
+    ]
+    task = SourceTask.from_run(pairs, pairs, n_classes=8)
+    assert task.ranks.tolist() == ranks
+    file = tmp_path / "pairs.csv"
+    pairs.assign(label=pairs["label"].replace({False: 0, True: 1})).to_csv(file, index=False)
+    assert cb.read_task(file, qrels=file, n_classes=8).ranks.tolist() == ranks
+
+
+def nearest(vectors, queries, n):
+    """Names of the nearest vectors of each query."""
+    order = ((queries[:, None] - vectors) ** 2).sum(axis=2).argsort(axis=1)[:, :n]
+    return {f"q{i}": [f"d{j}" for j in row] for i, row in enumerate(order)}
+
+
+def test_judgements_that_are_nearest_neighbours_are_noted(rng):
+    """More documents displace them, unlike the relevant ones of a class or of captions."""
+    vectors, queries = rng.normal(size=(400, 6)), rng.normal(size=(60, 6))
+    run = nearest(vectors.round(1), queries, 40)
+    of_search = nearest(vectors, queries, 5)
+    captions = {f"q{i}": [f"d{5 * i + j}" for j in range(5)] for i in range(60)}
+    classes = {f"q{i}": [f"d{5 * (i // 4) + j}" for j in range(5)] for i in range(60)}
+    numbers = {q: found[: 3 + i % 3] for i, (q, found) in enumerate(of_search.items())}
+    graded = {q: dict(zip(found, (2, 1, 1, 1, 1), strict=True)) for q, found in of_search.items()}
+    found = {q: captions[q] + run[q] for q in run}
+    of_classes = {q: classes[q] + run[q] for q in run}
+    for qrels, lists, expected in (
+        (of_search, run, True),
+        (captions, found, False),
+        (classes, of_classes, False),
+        (numbers, run, False),
+        (graded, run, False),
+        (of_search, {q: row[::-1] for q, row in run.items()}, False),
+    ):
+        lists = {q: list(dict.fromkeys(row)) for q, row in lists.items()}
+        task = SourceTask.from_run(qrels, lists, n_classes=400)
+        assert any("exact search" in note for note in task.notes) == expected
 
 
 @pytest.mark.parametrize("make", [set, list, lambda documents: dict.fromkeys(documents, True)])

@@ -196,7 +196,7 @@ def test_lists_of_the_true_class_alone_list_no_other():
 
 
 @pytest.mark.parametrize(
-    "kind", ["names", "text", "frame", "missing", "numbers", "positions", "named y"]
+    "kind", ["names", "text", "frame", "missing", "empty", "numbers", "positions", "named y"]
 )
 def test_names(matrix, kind):
     distances, y = matrix
@@ -207,7 +207,7 @@ def test_names(matrix, kind):
     if kind == "numbers":
         classes = list(range(1000, 1000 + N_CLASSES))
         names = np.array([*classes, -1])
-    names[-1] = None if kind == "missing" else -1
+    names[-1] = {"missing": None, "empty": ""}.get(kind, -1)
     given, labels = names[ids], names[y]
     if kind == "text":
         given = given.astype(str)

@@ -144,6 +144,17 @@ def test_labels_of_any_whole_type(dtype):
 # Weights and untested classes
 
 
+@given(seed=SEEDS)
+def test_instances_weigh_the_same(seed):
+    """Also those without an answer."""
+    scores, y = random_scores(seed, 6)
+    task = SourceTask.from_scores(scores, y, class_weight="instances")
+    assert task.accuracy(6).item() == pytest.approx((task.ranks == 1).mean())
+    assert_same(task, SourceTask.from_scores(scores, y, class_weight=np.bincount(y, minlength=6)))
+    more = SourceTask.from_scores(scores, y, class_weight="instances", unanswered=y[:3])
+    assert more.accuracy(6).item() == pytest.approx((task.ranks == 1).sum() / (y.size + 3))
+
+
 @given(seed=SEEDS, weighted=st.booleans())
 def test_classes_weigh_the_same_or_as_told(seed, weighted):
     scores, y = random_scores(seed, 6)
