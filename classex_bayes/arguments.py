@@ -3,10 +3,12 @@
 An error names the argument and states the value found and the value expected.
 """
 
+import inspect
 import os
 import reprlib
 import sys
 from collections.abc import Callable, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,22 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
     if np.any(repeats > 1):
         raise DataError(f"{name}: found {values[np.argmax(repeats)]} more than once")
     return array.astype(np.int64)
+
+
+def number_at_one_k[**P, R](function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a function of `k` that returns arrays (n_k, ...): a single k gives numbers."""
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def at_k(*args: P.args, **kwargs: P.kwargs) -> Any:
+        result: Any = function(*args, **kwargs)
+        if np.ndim(signature.bind(*args, **kwargs).arguments.get("k")):
+            return result
+        if isinstance(result, tuple):
+            return tuple(values.reshape(())[()] for values in result)
+        return result.reshape(())[()]
+
+    return at_k
 
 
 def class_count(value: Any, name: str, largest: int = LARGEST_K, smallest: int = 0) -> int:

@@ -331,8 +331,8 @@ def _unpaired(task: SourceTask, smaller: Sequence[SourceTask]) -> tuple[FloatArr
         return np.empty(0), np.empty(0), np.empty(0), np.empty((0, 0))
     k, place = np.unique([small.n_classes for small in smaller], return_inverse=True)
     subsampled, covariance = task.accuracy(k)[place], task.accuracy_cov(k)[np.ix_(place, place)]
-    measured = np.array([small.accuracy(small.n_classes)[0] for small in smaller])
-    variance = np.array([small.accuracy_cov(small.n_classes)[0, 0] for small in smaller])
+    measured = np.array([small.accuracy(small.n_classes) for small in smaller])
+    variance = np.array([small.accuracy_cov(small.n_classes) for small in smaller])
     # Few classes estimate the variance of a small task badly. If the classifiers have the same
     # accuracy, it is at least k1 / k times that of ATA_k (Hoeffding, 1948).
     least = np.diag(covariance) * task.n_classes / k[place]

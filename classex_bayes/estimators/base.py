@@ -123,7 +123,7 @@ class PointEstimator(Parameters, ABC):
     ...     def __init__(self, exponent=0.5):
     ...         self.exponent = exponent
     ...     def _fit(self, task):
-    ...         self.error_ = 1 - task.accuracy(2)[0]
+    ...         self.error_ = 1 - task.accuracy(2)
     ...     def _curve(self, k):
     ...         return np.maximum(1 - self.error_ * (k - 1) ** self.exponent, 0)
     >>> task = SourceTask.from_ranks([1, 1, 2, 3, 1], range(5), n_classes=5)

@@ -10,7 +10,7 @@ from scipy.interpolate import make_interp_spline
 from scipy.optimize import nnls
 from scipy.special import ndtri
 
-from classex_bayes.arguments import class_counts, one_of
+from classex_bayes.arguments import class_counts, number_at_one_k, one_of
 from classex_bayes.core.basis import RadialBasis
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import PointEstimator, note_outside, sizes_text
@@ -166,6 +166,7 @@ class ClassExReg(PointEstimator):
             f"{farthest[0]:,} classes between {min(predicted):.2f} and {max(predicted):.2f}",
         )
 
+    @number_at_one_k
     def standard_error(self, k: ClassCounts) -> FloatArray:
         r"""Large-sample standard error (n_k,) of the expected accuracy on `k` classes.
 

@@ -130,7 +130,7 @@ def bayes_accuracy_bound(
             method="bounded",
         ).x
         deviation = of_tests((1 - share) * alpha) + of_classes(share * alpha)
-    accuracy = np.array([member.accuracy(k)[0] for member in tasks])
+    accuracy = np.array([member.accuracy(k) for member in tasks])
     return max(float(np.max(accuracy - deviation)), 1 / k)
 
 

@@ -446,9 +446,7 @@ class OpenSetExtrapolator(FittedModel):
         `wrong` are the tails of the wrong scores that the rates depend on.
         """
         counts = class_counts(k)
-        if is_single := np.ndim(prob_kept) == 0:
-            prob_kept = [probability(prob_kept, "prob_kept")]
-        between = "numbers between 0 and 1"
+        between, is_single = "numbers between 0 and 1", np.ndim(prob_kept) == 0
         levels = numbers(prob_kept, "prob_kept", between, lambda p: (p > 0) & (p < 1)).tolist()
         wanted = {name: limit for name, limit in limits.items() if limit is not None}
         passed = [*["threshold"] * (threshold is not None), *wanted]
@@ -456,7 +454,8 @@ class OpenSetExtrapolator(FittedModel):
             names = " nor ".join(["threshold", *limits])
             which = f"{' and '.join(passed)}; pass only" if passed else f"neither {names}; pass"
             raise DataError(f"threshold: found {which} one of them")
-        promise, missing = "", ()
+        promise = ""
+        missing: tuple[str, ...] = ()
         if threshold is not None:
             chosen = self._passed(threshold, counts)
         else:
@@ -563,17 +562,10 @@ class OpenSetExtrapolator(FittedModel):
 
 
 def _note_on_strictness(fpir: xr.DataArray, limit: float, prob_kept: float) -> tuple[str, ...]:
-    """A note if thresholds that keep FPIR (chain, draw, k) at a limit are far stricter on average.
-
-    The draws of FPIR are skewed, most of all far beyond the pilot.
-    """
-    mean = fpir.mean(SAMPLE_DIMS)
-    strict = mean.where(mean < limit / _FAR_BELOW).dropna("k")
-    if not strict.size:
-        return ()
-    k, value = strict["k"].values[-1], strict.values[-1]
+    """A note if the mean of FPIR (chain, draw, k) at the last k is far below its limit."""
+    k, mean = fpir["k"].values[-1], float(fpir.isel(k=-1).mean())
     return (
-        f"with {k:,} classes the mean FPIR is {value:.2g}: a threshold that keeps {limit:g} with "
+        f"with {k:,} classes the mean FPIR is {mean:.2g}: a threshold that keeps {limit:g} with "
         f"probability {prob_kept:g} is strict, so FNIR is larger than at an FPIR of {limit:g}. "
         f"prob_kept=[{prob_kept:g}, 0.5] shows the even threshold, too",
-    )
+    ) * (mean < limit / _FAR_BELOW)

@@ -134,8 +134,6 @@ def draw_accuracy(
     named = zip(distinct_names(predicted), predicted, strict=True)
     for name, prediction in sorted(named, key=lambda pair: not isinstance(pair[1], Bounds)):
         panel.prediction(name, prediction)
-    for size in sorted({prediction.n_classes for prediction in predicted}):
-        panel.vertical(estimand.source, size, "ref_line")
     if task is not None:
         _draw_observed(panel, task, metric)
     if truth is not None:
@@ -144,6 +142,8 @@ def draw_accuracy(
         _draw_truth(panel, truth, shown, metric)
     if target is not None:
         panel.level("target", checked_level(estimand, target, "target"), "target")
+    for size in sorted({prediction.n_classes for prediction in predicted}):
+        panel.vertical(estimand.source, size, "ref_line")
     names = {prediction.estimand.label for prediction in predicted}
     label = names.pop() if len(names) == 1 else predicted[0].quantity
     units = estimand.units

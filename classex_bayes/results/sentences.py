@@ -109,9 +109,9 @@ def pilot_accuracy(task: SourceTask) -> tuple[int, str]:
     """Most classes at which the accuracy of a pilot is known, and this accuracy, or its bounds."""
     grid = task.grid()
     if grid.size:
-        return int(grid[-1]), percent(float(task.accuracy(grid[-1])[0]), 1)
+        return int(grid[-1]), percent(float(task.accuracy(grid[-1])), 1)
     lower, upper = task.accuracy_bounds(task.n_classes)
-    return task.n_classes, PERCENTAGES.span(float(lower[0]), float(upper[0]))
+    return task.n_classes, PERCENTAGES.span(float(lower), float(upper))
 
 
 def errors_sentence(task: SourceTask) -> str:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import class_counts, source_task
+from classex_bayes.arguments import class_counts, number_at_one_k, source_task
 from classex_bayes.array_access import as_matrix
 from classex_bayes.core.influence import (
     Influence,
@@ -30,6 +30,7 @@ _NUMBERS_AT_ONCE = 2_000_000  # about 16 MB
 Coefficients = Callable[[int], FloatArray]
 
 
+@number_at_one_k
 def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray:
     r"""Average test risk (n_k,) over all subsets of k source classes that contain the true one.
 
@@ -77,6 +78,7 @@ def average_test_risk(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray
     return average_risk(by_rank, counts)
 
 
+@number_at_one_k
 def average_test_risk_cov(task: SourceTask, cost: Any, k: ClassCounts) -> FloatArray:
     """Dyadic-cluster-robust covariance (n_k, n_k) of the average test risks at `k`.
 

@@ -14,6 +14,7 @@ from scipy.special import ndtri
 from classex_bayes.arguments import (
     class_count,
     class_counts,
+    number_at_one_k,
     numbers,
     truth_value,
     whole_number,
@@ -60,6 +61,7 @@ class LinearRisk(PointEstimator):
     def _notes(self, k: IntArray, values: FloatArray) -> tuple[str, ...]:
         return note_outside(values, k, "nothing bounds the predictions")
 
+    @number_at_one_k
     def standard_error(self, k: ClassCounts) -> FloatArray:
         r"""Standard error (n_k,) of the predicted risk from sampling classes and instances.
 
@@ -148,6 +150,7 @@ class PolynomialRisk(LinearRisk):
         return _power_moments(k, self.coef_.size - 1)
 
 
+@number_at_one_k
 def noise_amplification(n_classes: int, k: ClassCounts, degree: int) -> FloatArray:
     r"""Factor (n_k,) by which noise of the costs by rank is amplified in the risk on k classes.
 

@@ -9,7 +9,14 @@ import numpy as np
 from scipy.special import betainc, expit, ndtri
 from scipy.stats import chi, ncx2, vonmises_fisher
 
-from classex_bayes.arguments import integer, number, positive, seed_sequence, whole_numbers
+from classex_bayes.arguments import (
+    integer,
+    number,
+    number_at_one_k,
+    positive,
+    seed_sequence,
+    whole_numbers,
+)
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
@@ -24,6 +31,7 @@ _STEP = 0.25  # of the trapezoid rule, in widths of the density
 class KnownLaw(ABC):
     """A population of classes whose accuracy is known at every number of classes."""
 
+    @number_at_one_k
     def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average generalization accuracy (n_k,), AGA_k = E[U*^(k-1)].
 
@@ -153,7 +161,7 @@ class GaussianNearestNeighbor(EmbeddedLaw):
     --------
     >>> GaussianNearestNeighbor(dim=10, noise_variance=0.1).accuracy([100, 10_000]).round(3)
     array([0.972, 0.608])
-    >>> GaussianNearestNeighbor(noise_variance=0.2, template_variance=0).accuracy(100).round(3)
+    >>> GaussianNearestNeighbor(noise_variance=0.2, template_variance=0).accuracy([100]).round(3)
     array([0.978])
     """
 

@@ -6,7 +6,13 @@ from typing import Literal
 
 import numpy as np
 
-from classex_bayes.arguments import class_counts, one_of, seed_sequence, source_task
+from classex_bayes.arguments import (
+    class_counts,
+    number_at_one_k,
+    one_of,
+    seed_sequence,
+    source_task,
+)
 from classex_bayes.core.influence import equal_weights, weight_effect
 from classex_bayes.core.metrics import Accuracy
 from classex_bayes.core.rank_pass import row_groups
@@ -19,6 +25,7 @@ from classex_bayes.typing import BoolArray, ClassCounts, FloatArray, RandomSeed
 _N_SUBSETS, _AT_ONCE = 4000, 500
 
 
+@number_at_one_k
 def accuracy_under_priors(
     task: SourceTask,
     k: ClassCounts,

@@ -181,7 +181,8 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
     if n == 0:
         found += (
             ". See whether the classifier was trained on them, or they are compared with "
-            "themselves or with near copies, such as shots of one camera"
+            "themselves, with near copies, such as shots of one camera, or with templates that "
+            "contain them, such as the mean of all images of a class"
         )
     return {"value": min(n, 2 * n_classes), "found": found, "nouns": tested.nouns}
 

@@ -348,11 +348,11 @@ class SourceTask(TaskStatistics):
 
         Examples
         --------
-        >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).tolist()
-        [0.5]
+        >>> SourceTask.from_ranks([1, 1, 2, 3], [0, 1, 2, 3], n_classes=4).accuracy(4).item()
+        0.5
         >>> task = SourceTask.from_ranks([1, 4, 30], ["ann", "bob", "eve"], n_negatives=99)
-        >>> task.metric("hit_rate@10", 100).round(3).tolist()
-        [0.667]
+        >>> task.metric("hit_rate@10", 100).round(3).item()
+        0.667
         """
         if n_negatives is not None:
             others = (n_classes, truncated_at, classes, class_weight)
@@ -555,8 +555,8 @@ class SourceTask(TaskStatistics):
         >>> qrels = {"a": {"d1": 1}, "b": {"d2": 1}, "c": {"d3": 1}}
         >>> run = {"a": {"d1": 9.0, "d2": 8.0}, "b": {"d1": 5.0, "d2": 4.0}, "c": {"d4": 7.0}}
         >>> task = SourceTask.from_run(qrels, run, n_classes=10)
-        >>> task.metric("recall@2", 10).round(3).tolist()
-        [0.667]
+        >>> task.metric("recall@2", 10).round(3).item()
+        0.667
         """
         k1 = catalogue_size(n_classes, own_candidates)
         judged = judged_run(
@@ -602,8 +602,9 @@ class SourceTask(TaskStatistics):
 
         Examples
         --------
-        >>> SourceTask.from_confusion([[6, 4, 0], [3, 5, 2], [1, 4, 5]]).accuracy(3).round(3)
-        array([0.533])
+        >>> task = SourceTask.from_confusion([[6, 4, 0], [3, 5, 2], [1, 4, 5]])
+        >>> task.accuracy(3).round(3).item()
+        0.533
         """
         return cls(*confusion_table(counts, classes, class_weight, untested))
 
@@ -699,8 +700,8 @@ class SourceTask(TaskStatistics):
         Examples
         --------
         >>> task = SourceTask.from_accuracies([2, 10], [0.99, 0.95], n_test=50, n_classes=10)
-        >>> task.accuracy(10).tolist()
-        [0.95]
+        >>> task.accuracy(10).item()
+        0.95
         """
         k1 = class_count(n_classes, "n_classes")
         enough_classes(k1, "n_classes")

@@ -15,6 +15,7 @@ from classex_bayes.arguments import (
     class_counts,
     enough_classes,
     how_many,
+    number_at_one_k,
     seed_sequence,
 )
 from classex_bayes.core.metrics import Accuracy, Metric, named_metric
@@ -181,10 +182,12 @@ class TaskStatistics:
         """
         return self.table.grid(how_many(number, "number"))
 
+    @number_at_one_k
     def accuracy(self, k: ClassCounts) -> FloatArray:
         """Average test accuracy ATA_k (n_k,) over all subsets of k source classes, k <= k1.
 
-        At k = k1 it is the ordinary (class-weighted) test accuracy.
+        At k = k1 it is the ordinary (class-weighted) test accuracy. A single k gives a number, as
+        in other functions of k.
 
         Parameters
         ----------
@@ -203,6 +206,7 @@ class TaskStatistics:
         """
         return self._average(Accuracy(), k)
 
+    @number_at_one_k
     def accuracy_bounds(self, k: ClassCounts) -> tuple[FloatArray, FloatArray]:
         """Bounds of the average test accuracy if ranks are known only within bounds.
 
@@ -250,6 +254,7 @@ class TaskStatistics:
         lower, upper = ranks.metric_bounds(metric, k)
         return k[upper - lower <= KNOWN]
 
+    @number_at_one_k
     def metric(self, metric: str, k: ClassCounts | None = None) -> FloatArray:
         """Average of a metric over all subsets of k source classes, k <= k1.
 
@@ -265,7 +270,7 @@ class TaskStatistics:
 
         Returns
         -------
-        array of shape (n_k,)
+        array of shape (n_k,), or a number for a single k
             Unbiased estimates of the expectation of the metric on k random classes. The median rank
             is an exception: it is the median over all subsets and instances together.
 
@@ -292,6 +297,7 @@ class TaskStatistics:
             )
         return (lower + upper) / 2
 
+    @number_at_one_k
     def accuracy_cov(self, k: ClassCounts) -> FloatArray:
         """Covariance (n_k, n_k) of the average test accuracies at `k`, positive semidefinite.
 
@@ -391,7 +397,7 @@ class TaskStatistics:
             accuracy += "" if grid[-1] == self.n_classes else f" at k = {grid[-1]}"
         else:
             lower, upper = self.accuracy_bounds(self.n_classes)
-            accuracy = f"between {lower[0]:.3g} and {upper[0]:.3g}"
+            accuracy = f"between {lower:.3g} and {upper:.3g}"
         made_from = table.made_from
         if (nearest := getattr(table, "nearest", None)) is not None:
             made_from += f" with the scores of the {nearest.classes.shape[1]} nearest classes"

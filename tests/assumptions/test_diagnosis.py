@@ -165,7 +165,7 @@ def test_influences_are_those_of_deletion(repeats):
     y = np.repeat(np.arange(12), repeats)
     scores = np.random.default_rng(5).normal(size=(y.size, 12)) + 2 * np.eye(12)[y]
     task = SourceTask.from_scores(scores, y)
-    without = [task.select(np.delete(np.arange(12), j)).accuracy(11)[0] for j in range(12)]
+    without = [task.select(np.delete(np.arange(12), j)).accuracy(11) for j in range(12)]
     squares = (np.mean(without) - without) ** 2
     errors = diagnose(task, random_seed=0).class_errors
     assert_allclose(errors.influence, squares / squares.sum(), atol=1e-12)

@@ -79,8 +79,8 @@ def test_other_classes_are_noisier_than_the_same(sample):
     )
     independent, nested = measure_drift(task, other), measure_drift(task, same, nested=True)
     assert independent.table["se"].item() > 1.5 * nested.table["se"].item()
-    assert independent.table["subsampled"].item() == task.accuracy(40)[0]
-    on_these = task.select(np.arange(40)).accuracy(40)[0]
+    assert independent.table["subsampled"].item() == task.accuracy(40)
+    on_these = task.select(np.arange(40)).accuracy(40)
     assert nested.table["subsampled"].item() == pytest.approx(on_these)
     for drift in (independent, nested):
         row = drift.table.iloc[0]
@@ -121,7 +121,7 @@ def test_accuracies_alone(task):
         for k, a in {20: 0.9, 40: 0.7}.items()
     ]
     pd.testing.assert_frame_equal(drift.table, measure_drift(task, few).table)
-    shares = (0.9 * 80 + 0.5) / 81, (task.accuracy(20)[0] * 320 + 0.5) / 321
+    shares = (0.9 * 80 + 0.5) / 81, (task.accuracy(20) * 320 + 0.5) / 321
     assert drift.table["delta"][20] == pytest.approx(-np.diff(ndtri(shares)).item())
 
 
@@ -129,7 +129,7 @@ def test_a_larger_difference_is_more_drift_near_1_too():
     """The sampling error of few classes is that of similar accuracies, not of the measured one."""
     law = GaussianNearestNeighbor(dim=8, noise_variance=0.15)
     task = SourceTask.from_embeddings(*law.sample(100, repeats=10, random_seed=2))
-    assert 0.85 < task.accuracy(50)[0] < 0.95
+    assert 0.85 < task.accuracy(50) < 0.95
     slopes = [measure_drift(task, {50: measured}).slope_mean for measured in (0.95, 0.98)]
     assert slopes[1] < slopes[0] < 0
 
@@ -306,7 +306,7 @@ def test_intervals_with_drift_hold_the_accuracy_of_a_retrained_classifier(fit):
                 one_against_rest,
                 law.sample(240, n_train=6, n_test=5, random_seed=900 + s),
                 np.arange(240),
-            ).accuracy(240)[0]
+            ).accuracy(240)
             for s in range(4)
         ]
     )

@@ -216,7 +216,7 @@ def test_top_m_accuracy_rises_with_m_and_is_seen_in_the_task(fitted, pilot):
     assert np.all(np.diff(curves, axis=0) >= 0) and curves[-1, 0] == 1
     for top in (1, 2, 5):
         interval = fitted.predict(200, metric=f"accuracy@{top}").interval(0.99, "eti")
-        observed = pilot.task.metric(f"accuracy@{top}", 200)[0]
+        observed = pilot.task.metric(f"accuracy@{top}", 200)
         assert interval["lower"].item() - 0.01 < observed < interval["upper"].item() + 0.01
 
 
@@ -244,7 +244,7 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
 
 def test_a_test_that_holds_the_pilot_repeats_it(fitted, pilot):
     found = fitted.predict_test([200, 220, 2000], repeats=2, nested=True)
-    assert_allclose(found.accuracy.sel(k=200), pilot.task.accuracy(200)[0], atol=1e-12)
+    assert_allclose(found.accuracy.sel(k=200), pilot.task.accuracy(200), atol=1e-12)
     apart = fitted.predict_test([200, 220, 2000], repeats=2)
     spread, free = (p.accuracy.std(["chain", "draw"]).values for p in (found, apart))
     assert np.all(spread[:2] < 0.7 * free[:2]) and spread[2] == pytest.approx(free[2], rel=0.3)

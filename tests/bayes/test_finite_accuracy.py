@@ -251,7 +251,7 @@ def test_all_classes_seen_leave_the_noise_of_instances(weights, pilot):
     a = expected(weights, [200])[0]
     b = 0.4 / (0.35 + 0.4)
     assert dependence.carried_over == pytest.approx(b)
-    assert found.mean() == pytest.approx(a + b * (pilot.task.accuracy(200)[0] - a), abs=2e-4)
+    assert found.mean() == pytest.approx(a + b * (pilot.task.accuracy(200) - a), abs=2e-4)
     assert found.std() == pytest.approx(np.sqrt(a * (1 - a) * 0.4 * (1 - b) / 200), rel=0.02)
 
 
@@ -263,7 +263,7 @@ def test_a_part_of_the_classes_seen(weights, pilot, k1, size):
     dependence = dependence_of(task, within=0.3, between=0.1, repeats=2.0)
     found = drawn(weights, task, [size], size, dependence)[..., 0]
     (before, after), b, f = expected(weights, [k1, size]), 0.4 / 0.75, k1 / size
-    mean = after + f * b * after / before * (task.accuracy(k1)[0] - before)
+    mean = after + f * b * after / before * (task.accuracy(k1) - before)
     explained = f * b * after**2 * (1 - before) / before
     variance = 0.4 / size * (after * (1 - after) - explained)
     # Draws beyond 1 are cut off.
@@ -289,7 +289,7 @@ def test_competitors_in_common_are_drawn_without_replacement(weights, pilot, k, 
     after, before = expected(weights, [k, j])
     share = 200 / population * dependence.carried_over
     kept = share * covariance(k, j, population) / covariance(j, j, 200)
-    mean = after + kept * (pilot.task.accuracy(j)[0] - before)
+    mean = after + kept * (pilot.task.accuracy(j) - before)
     unexplained = covariance(k, k, population) - kept * covariance(k, j, population)
     sd = np.sqrt(dependence.shared / population * unexplained)
     found = drawn(weights, pilot.task, [k], population, dependence)[..., 0]

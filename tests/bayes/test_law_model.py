@@ -105,7 +105,7 @@ def test_measured_accuracy_adds_noise_alone(model):
 
 def test_finite_population(model):
     whole = model.predict_population(CLASSES, CLASSES)
-    ata = model.task.accuracy(CLASSES)[0]
+    ata = model.task.accuracy(CLASSES)
     # The pilot is the population, so that instances alone differ.
     assert abs(whole.mean[CLASSES] - ata) < abs(model.predict(CLASSES).mean[CLASSES] - ata)
     large = model.predict_population(K[:3], 10**9).mean

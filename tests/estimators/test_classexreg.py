@@ -179,7 +179,7 @@ def test_the_paper_chooses_by_classes_drawn_with_replacement():
         for bandwidth in BANDWIDTHS:
             columns = paper_design(task, bandwidth, k)
             coef = np.linalg.lstsq(columns[:-1], 1 - half.accuracy(k[:-1]))[0]
-            row.append(1 - columns[-1] @ coef - task.accuracy(12)[0])
+            row.append(1 - columns[-1] @ coef - task.accuracy(12))
         errors.append(row)
     assert model.bandwidth_ == BANDWIDTHS[np.argmin(np.square(errors).sum(axis=0))]
 

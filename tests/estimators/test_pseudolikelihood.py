@@ -69,7 +69,7 @@ def shares(task):
 @given(seed=st.integers(0, 10**6), k1=st.integers(3, 120), repeats=st.sampled_from([1, 3, 40]))
 def test_conditions_of_optimality(monotone, moment, seed, k1, repeats):
     task = random_task(seed, k1, k1 * repeats)
-    right = task.accuracy(k1)[0]
+    right = task.accuracy(k1)
     if moment and right == 0 and not monotone:
         return
     model = PseudoLikelihood(monotone, moment).fit(task)
@@ -103,7 +103,7 @@ def test_many_classes(monotone, moment):
     task = random_task(3, 5000)
     model = PseudoLikelihood(monotone, moment).fit(task)
     assert model.optimality_gap_ < 1e-6
-    assert model.predict(5000).mean.item() == pytest.approx(task.accuracy(5000)[0], abs=0.003)
+    assert model.predict(5000).mean.item() == pytest.approx(task.accuracy(5000), abs=0.003)
 
 
 # Moments and distribution functions
@@ -223,13 +223,13 @@ def test_convex_solver_finds_the_same_bernoulli_maximum(monotone, moment, k1, re
     value = share @ cvxpy.log(table @ weights) + (1 - share) @ cvxpy.log((1 - table) @ weights)
     constraints = [cvxpy.sum(weights) == 1]
     if moment:
-        constraints.append(columns([0], k1, left, monotone)[0] @ weights == task.accuracy(k1)[0])
+        constraints.append(columns([0], k1, left, monotone)[0] @ weights == task.accuracy(k1))
     best = cvxpy.Problem(cvxpy.Maximize(value / (k1 - 1)), constraints).solve(solver="CLARABEL")
     assert best <= found + 1e-6
     # The fitted law is among those that the solver mixed.
     assert best == pytest.approx(found, abs=1e-5)
     if moment:
-        assert model.predict(k1).mean.item() == pytest.approx(task.accuracy(k1)[0], abs=1e-9)
+        assert model.predict(k1).mean.item() == pytest.approx(task.accuracy(k1), abs=1e-9)
 
 
 def test_both_likelihoods_find_a_law_that_has_the_shares():

@@ -87,7 +87,7 @@ def test_one_of_many_copies_is_right():
     ranked = SourceTask.from_ranks(np.ones(10, int), np.arange(10), n_classes=10)
     for task in (scored, ranked):
         (part,) = subtasks(task, [kept], np.random.default_rng(1))
-        assert part.accuracy(7)[0] == pytest.approx(4 / 7)
+        assert part.accuracy(7) == pytest.approx(4 / 7)
         assert np.sort(part.ranks).tolist() == [1, 1, 1, 1, 2, 2, 3]
 
 
@@ -131,7 +131,7 @@ def test_halves_with_replacement_have_copies():
     """Of draws as many as half of the classes, 1 - e^(-1/2) of the classes are different ones."""
     task = SourceTask.from_ranks(np.ones(400, int), np.arange(400), n_classes=400)
     halves = halve(task, 100, random_seed=1, replace=True)
-    share = [half.accuracy(200)[0] for half in halves]
+    share = [half.accuracy(200) for half in halves]
     expected = 400 * (1 - (1 - 1 / 400) ** 200) / 200
     assert expected == pytest.approx(2 * (1 - np.exp(-0.5)), abs=1e-3)
     assert np.mean(share) == pytest.approx(expected, abs=4 * np.std(share) / 10)

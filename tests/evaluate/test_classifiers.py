@@ -139,7 +139,7 @@ def test_the_metric_is_named_everywhere(listed):
     assert found.plot()[0].get_ylabel() == "recall@5"
     for name, prediction in found.predictions.items():
         assert prediction.estimand.metric == "recall@5"
-        assert prediction.mean[50] == pytest.approx(full[name].metric("recall@5", 50)[0], abs=0.05)
+        assert prediction.mean[50] == pytest.approx(full[name].metric("recall@5", 50), abs=0.05)
 
 
 def test_no_classifier_leads_where_every_answer_is_among_the_best(listed):

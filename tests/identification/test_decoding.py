@@ -60,7 +60,7 @@ def test_accuracy_is_that_of_all_sets_of_stimuli(k):
         for stimuli in combinations(range(n_stimuli), k)
         for i in stimuli
     ]
-    accuracy = task.accuracy(k)[0]
+    accuracy = task.accuracy(k)
     assert accuracy == pytest.approx(np.mean(right), abs=1e-12)
     # Thesis (2.6) and (2.7) with R the number of stimuli that l beats, and R - 1 for R - 2.
     beaten = (scores[:, :, None] > scores[:, None]).sum(axis=2)

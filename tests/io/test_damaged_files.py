@@ -85,7 +85,7 @@ def read(whole, ending, changes, tmp_path):
         except DataError as error:
             assert whole.name in str(error) or str(path) in str(error)
         else:
-            assert isinstance(task, SourceTask) and 0 <= task.accuracy(2)[0] <= 1
+            assert isinstance(task, SourceTask) and 0 <= task.accuracy(2) <= 1
 
 
 @pytest.mark.parametrize("ending", ENDINGS)

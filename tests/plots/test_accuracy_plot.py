@@ -25,7 +25,7 @@ def test_it_draws_these_numbers(pilot, prediction, point):
     chart = accuracy([prediction, point], pilot.task, {1000: 0.5, 20: 0.9}, 0.7, **WORDS)
     assert {(mark.kind, mark.series) for mark in chart.marks} == {
         ("band", DRAWN), ("line", DRAWN), ("points", DRAWN), ("line", "point"), ("points", "point"),
-        ("points", "observed"), ("points", "truth"), ("line", "target"),
+        ("points", "observed"), ("points", "truth"), ("line", "target"), ("line", "source classes"),
     }  # fmt: skip
     for kind in ("line", "points"):
         mean, values = chart.mark(DRAWN, kind), chart.mark("point", kind)
@@ -41,6 +41,7 @@ def test_it_draws_these_numbers(pilot, prediction, point):
     truth, target = chart.mark("truth", "points"), chart.mark("target", "line")
     assert dict(zip(truth.x, truth.y, strict=True)) == {20: 0.9, 1000: 0.5}
     assert target.y.tolist() == [0.7, 0.7]
+    assert chart.mark("source classes", "line").x.tolist() == [200, 200]
     assert (chart.x_label, chart.y_labels) == ("number of classes k", ["accuracy"])
     assert chart.title == "Accuracy on more classes" and chart.scales == [("log", "linear")]
 
@@ -49,7 +50,7 @@ def test_intervals_are_those_of_the_call_or_of_arviz(prediction):
     for prob, kind, given in ((0.8, "hdi", True), (0.5, "hdi", False)):
         with arviz_base.rc_context({"stats.ci_prob": 0.5, "stats.ci_kind": "hdi"}):
             chart = accuracy(prediction, **({"ci_prob": prob, "ci_kind": kind} if given else {}))
-        (series,) = chart.series
+        series, _ = chart.series
         assert f"{100 * prob:.0f}%" in series and "highest density" in series
         limits = prediction.interval(prob, kind).sort_index()
         band = chart.mark(series, "band")
@@ -153,18 +154,18 @@ def test_ribbons_that_would_hide_each_other_are_left_out(prediction, n_others, w
     ]
     chart = accuracy([prediction, *others], **WORDS)
     bands, lines = ([m.series for m in chart.marks if m.kind == kind] for kind in ("band", "line"))
-    assert bands[0] == DRAWN and (len(bands), len(lines)) == (1 + with_bands, 1 + n_others)
+    assert bands[0] == DRAWN and (len(bands), len(lines)) == (1 + with_bands, 2 + n_others)
 
 
 def test_measured_beside_expected(fitted):
     both = [fitted.predict(K), fitted.predict_test(K, repeats=5)]
-    expected, measured = accuracy(both, **WORDS).series
+    expected, measured, _ = accuracy(both, **WORDS).series
     assert "expected accuracy" in expected and "measured accuracy (5 instances" in measured
     assert accuracy(both[1]).title == "Measured accuracy on more classes"
     with pytest.raises(DataError):  # one name twice
         accuracy([both[0], both[0], both[1]])
     series = accuracy({"first": both[0], "second": both[0]}).series
-    assert [name.split(",")[0] for name in series] == ["first", "second"]
+    assert [name.split(",")[0] for name in series] == ["first", "second", "source classes"]
     with pytest.raises(DataError):  # different metrics
         accuracy([both[0], fitted.predict(K, metric="accuracy@2")])
 

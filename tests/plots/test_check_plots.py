@@ -83,7 +83,7 @@ def test_replicates_of_a_bare_curve(fitted_curve):
 
 def test_prior_beside_posterior(fitted, pilot):
     chart = prior_predictive(fitted, draws=200, **WORDS, random_seed=1)
-    prior, posterior, observed = chart.series
+    prior, posterior, observed, _ = chart.series
     assert prior.startswith("prior of BayesianExtrapolator")
     assert posterior.startswith("BayesianExtrapolator")
     x = chart.mark(prior, "band").x

@@ -18,14 +18,14 @@ PLOTS = {
     "plot_accuracy": (
         lambda r: ([r["prediction"], r["point"]], r["task"], {1000: 0.5}, 0.7),
         WORDS,
-        [f"drawn, {INTERVAL}", "point", "observed", "truth", "target"],
+        [f"drawn, {INTERVAL}", "point", "observed", "truth", "target", "source classes"],
     ),
     "plot_prior_predictive": (
         lambda r: (r["model"],),
         {**WORDS, "draws": 50, "random_seed": 1},
         [
             f"prior of BayesianExtrapolator, {INTERVAL}", f"BayesianExtrapolator, {INTERVAL}",
-            "observed",
+            "observed", "source classes",
         ],
     ),
     "plot_ppc": (

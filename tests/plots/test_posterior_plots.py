@@ -101,6 +101,22 @@ def test_discriminability(fitted, z):
     assert_allclose(ndtr(chart.mark("resolved by the source classes", "line").x), 1 - 1 / 200)
 
 
+def test_the_prior_of_the_law_is_drawn_with_it(fitted_to_ranks):
+    chart = law_plot(fitted_to_ranks, prior=True, ci_prob=0.9, ci_kind="eti")
+    name = f"prior of {fitted_to_ranks.name}, 90% credible interval"
+    line, band = chart.mark(name, "line"), chart.mark(name, "band")
+    draws = fitted_to_ranks.prior_discriminability(ndtr(line.x))
+    assert_allclose(line.y, draws.mean(["chain", "draw"]))
+    assert_allclose(band.y, draws.quantile([0.05, 0.95], ["chain", "draw"]), atol=1e-12)
+    # It is that of the prior of the accuracy: P(U* > u) integrates to A_2.
+    u = np.linspace(0, 1, 2001)
+    mean = 1 - fitted_to_ranks.prior_discriminability(u).mean(["chain", "draw"])
+    accuracy = fitted_to_ranks.predict_prior(2).mean[2]
+    assert np.trapezoid(mean, u) == pytest.approx(accuracy, abs=1e-3)
+    with pytest.raises(DataError, match="prior: expected True or False"):
+        law_plot(fitted_to_ranks, prior="yes")
+
+
 def test_models_that_have_no_discriminability(fitted):
     for models in ([fitted, fitted], [], cb.ClassExReg()):
         with pytest.raises(DataError):

@@ -34,7 +34,7 @@ def test_two_labels_average_to_the_average_accuracy(rho):
         pair = np.array([[0.0, gap]])
         return generalization_accuracy(pair, rho)[0] * 2 * norm.pdf(gap, scale=np.sqrt(2))
 
-    expected = bivariate_normal(rho).accuracy(2)[0]
+    expected = bivariate_normal(rho).accuracy(2)
     assert quad(integrand, 0, 15, epsabs=1e-12)[0] == pytest.approx(expected, abs=1e-11)
 
 

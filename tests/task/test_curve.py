@@ -49,7 +49,7 @@ def test_rising_accuracies_warn_or_are_refused():
             [2, 10, 20], [0.9, 0.5, 0.5 + rise], n_test=100, n_classes=20
         )
 
-    assert curve(0.15).accuracy(20)[0] == 0.65
+    assert curve(0.15).accuracy(20) == 0.65
     with pytest.warns(ExtrapolationWarning, match="increases"):
         curve(0.25)
     with pytest.raises(DataError):

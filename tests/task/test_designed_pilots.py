@@ -54,7 +54,7 @@ def test_backtests_and_bandwidths_keep_the_design(small_task):
         [cb.ClassExReg(random_seed=1)], small_task, 9, n_pilots=4, random_seed=1, progressbar=False
     )
     assert table.scores["truth"].iloc[-1] == pytest.approx(
-        small_task.accuracy(small_task.grid()[-1])[0]
+        small_task.accuracy(small_task.grid()[-1])
     )
     assert table.scores["rmse"].notna().all()
 
@@ -124,4 +124,4 @@ def test_metrics_in_groups_are_means_over_sets_of_classes(metric):
         for kept in sets:
             rank = 1 + np.sum(scores[true, [*kept, *siblings]] > scores[true, true])
             expected.append(values[metric](rank) / len(sets))
-    assert task.metric(metric, k)[0] == pytest.approx(np.sum(expected) / 9)
+    assert task.metric(metric, k) == pytest.approx(np.sum(expected) / 9)

@@ -107,8 +107,8 @@ def test_variance_is_that_of_independent_users():
         y = np.repeat(users, 5)
         ranks = 1 + rng.binomial(99, p[y] ** 3)
         task = cb.SourceTask.from_ranks(ranks, y, n_negatives=99)
-        accuracies.append(task.accuracy(100)[0])
-        variances.append(task.accuracy_cov(100)[0, 0])
+        accuracies.append(task.accuracy(100))
+        variances.append(task.accuracy_cov(100))
     ratio = np.mean(variances) / np.var(accuracies, ddof=1)
     assert 1 - 4 * np.sqrt(2 / 199) < ratio < 1 + 4 * np.sqrt(2 / 199)
 
@@ -126,7 +126,7 @@ def test_intervals_contain_the_metrics_of_the_whole_catalogue(n_negatives):
         model = cb.BayesianExtrapolator().fit(task, random_seed=seed, progressbar=False)
         for name in names:
             lower, upper = model.predict(n_items, metric=name).interval(0.9).to_numpy()[0]
-            contained.append(lower <= full.metric(name, n_items)[0] <= upper)
+            contained.append(lower <= full.metric(name, n_items) <= upper)
     # Of 40 intervals, which depend on 10 data sets, 36 on average.
     assert np.mean(contained) >= 0.75
 
@@ -138,8 +138,8 @@ def test_fit_finds_the_metric_of_the_whole_catalogue():
     task = cb.SourceTask.from_ranks(ranks, np.arange(n_items), n_negatives=99)
     model = cb.BayesianExtrapolator().fit(task, **FEW)
     lower, upper = model.predict(n_items, metric="hit_rate@10").interval(0.999).to_numpy()[0]
-    assert lower <= full.metric("hit_rate@10", n_items)[0] <= upper
-    assert upper < task.metric("hit_rate@10", 100)[0]
+    assert lower <= full.metric("hit_rate@10", n_items) <= upper
+    assert upper < task.metric("hit_rate@10", 100)
     assert upper - lower < 0.1
 
 

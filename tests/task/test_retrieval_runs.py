@@ -295,7 +295,7 @@ def test_every_query_weighs_the_same():
     run = {q: {"x": 2.0, "y": 1.0, "z": 0.0} for q in qrels}
     task = SourceTask.from_run(qrels, run, n_classes=3)
     assert task.ranks.tolist() == [1, 1, 1, 2]
-    assert task.accuracy(3).tolist() == [0.75]
+    assert task.accuracy(3) == 0.75
 
 
 def test_queries_without_relevant_documents_are_left_out():
@@ -369,5 +369,5 @@ def test_the_smallest_may_be_the_best(as_places):
     given = {f"q{i}": {f"d{i}": 1} for i in range(n)}, run
     options = {"n_classes": n, "higher_is_better": False}
     right = pytest.approx(np.mean(order[:, 0] == np.arange(n)))
-    assert SourceTask.from_run(*given, **options).metric("recall@1", n)[0] == right
+    assert SourceTask.from_run(*given, **options).metric("recall@1", n) == right
     assert SourceTask.from_run(*given, **options).metric("recall@1") == right

@@ -183,7 +183,7 @@ def test_all_siblings_are_among_the_classes():
             sets = np.array(list(combinations(others, k - 3)))
             right = np.mean(~beaten[row, sets].any(axis=1))
             expected += right * (not beaten[row, siblings].any()) / y.size
-        assert task.accuracy(k)[0] == pytest.approx(expected, abs=1e-12)
+        assert task.accuracy(k) == pytest.approx(expected, abs=1e-12)
 
 
 def test_accuracy_of_whole_groups_is_that_of_their_subsets():
@@ -194,7 +194,7 @@ def test_accuracy_of_whole_groups_is_that_of_their_subsets():
     for n_groups in (3, 5, 6):
         sets = [np.isin(group, chosen) for chosen in combinations(range(6), n_groups)]
         right = [np.mean(~beaten[kept][:, kept].any(axis=1)) for kept in sets]
-        assert task.accuracy(10 * n_groups)[0] == pytest.approx(np.mean(right), abs=0.01)
+        assert task.accuracy(10 * n_groups) == pytest.approx(np.mean(right), abs=0.01)
     assert task.grid()[-1] == 60
 
 
@@ -315,7 +315,7 @@ def test_tests_of_whole_groups_vary_as_drawn_ones():
     rng, accuracy, variance = np.random.default_rng(6), [], []
     for _ in range(60):
         task = in_groups(probes, gallery, group, rng.choice(500, 17, replace=False))
-        accuracy.append(task.accuracy(task.n_classes)[0])
+        accuracy.append(task.accuracy(task.n_classes))
         dependence = task.variance.dependence
         variance.append(dependence.variance(np.array(dependence.accuracy), np.array(102), 1))
     # The estimate leans on a typical design effect; 60 draws tell the variance to 18%.
@@ -336,7 +336,7 @@ def test_class_weights_and_chances_multiply():
     expected = prior / inclusion
     plain = cb.SourceTask.from_embeddings(probes, gallery, y)
     right = np.bincount(y, plain.ranks == 1) / 2
-    assert task.accuracy(12)[0] == pytest.approx(expected @ right / expected.sum(), abs=0.01)
+    assert task.accuracy(12) == pytest.approx(expected @ right / expected.sum(), abs=0.01)
 
 
 def test_without_errors_the_design_effect_is_the_typical_one():
@@ -472,7 +472,7 @@ def test_intervals_of_pilots_in_groups_hold_the_truth():
             in_groups(probes, gallery, group, rng.choice(500, 10 * n_drawn, replace=False), False)
             for _ in range(12)
         ]
-        truth = np.mean([test.accuracy(k)[0] for test in tests])
+        truth = np.mean([test.accuracy(k) for test in tests])
         drawn = rng.choice(500, n_drawn, replace=False)
         for name in held:
             model = cb.BayesianExtrapolator().fit(

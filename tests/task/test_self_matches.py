@@ -115,7 +115,7 @@ def test_a_wrong_distance_does_not_make_all_others_0():
         ignore_identical=True,
     )
     assert task.warnings == ()
-    assert task.accuracy(N_CLASSES)[0] == pytest.approx((y[others[:, 0]] == y).mean())
+    assert task.accuracy(N_CLASSES) == pytest.approx((y[others[:, 0]] == y).mean())
 
 
 def test_a_copy_at_distance_0_may_be_listed_before_the_instance():
@@ -203,7 +203,7 @@ def test_classes_without_another_entry_only_compete():
         untested="competitors",
     )
     assert task.warnings == ()
-    assert task.accuracy(90)[0] == pytest.approx((y[ids[:, 0]] == y[:150]).mean())
+    assert task.accuracy(90) == pytest.approx((y[ids[:, 0]] == y[:150]).mean())
 
 
 def test_a_test_without_errors_is_asked_about_copies():
@@ -221,7 +221,7 @@ def test_curves_of_many_instances_are_uncertain():
     )
     assert few.design_effect() == 2
     # 20 classes with a correlation of 0.2 + 0.08 are worth about 20 / 0.28 instances.
-    worth = 0.6 * 0.4 / many.accuracy_cov(20)[0, 0]
+    worth = 0.6 * 0.4 / many.accuracy_cov(20)
     assert worth == pytest.approx(20 / 0.28, rel=0.01)
 
 

@@ -3,6 +3,7 @@
 import gc
 import tracemalloc
 import weakref
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,7 +16,9 @@ from scipy.stats import chisquare
 
 from classex_bayes import ClassExReg, SourceTask
 from classex_bayes.exceptions import DataError
+from classex_bayes.risk import average_test_risk, average_test_risk_cov, noise_amplification
 from classex_bayes.simulate import GaussianNearestNeighbor
+from classex_bayes.task import accuracy_under_priors
 from classex_bayes.task.rank_bins import bin_counts
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -141,6 +144,25 @@ def test_labels_of_any_whole_type(dtype):
     assert_same(SourceTask.from_scores(scores, y.astype(dtype)), SourceTask.from_scores(scores, y))
 
 
+@pytest.mark.parametrize("size", [5, np.int64(5), np.float32(5), np.array(5)])
+def test_a_single_k_gives_a_number(size):
+    scores, y = random_scores(1, 8)
+    task, cost = SourceTask.from_scores(scores, y), 1 - np.eye(8)
+    functions = [
+        task.accuracy, task.accuracy_cov, task.accuracy_bounds, lambda k: task.metric("mrr", k),
+        partial(accuracy_under_priors, task), partial(average_test_risk, task, cost),
+        partial(average_test_risk_cov, task, cost), lambda k: noise_amplification(8, k=k, degree=2),
+        GaussianNearestNeighbor().accuracy,
+    ]  # fmt: skip
+    for function in functions:
+        number, array = function(size), function([5])
+        assert np.ndim(array) > 0 and np.array_equal(number, np.squeeze(array))
+        assert all(isinstance(value, float) for value in np.atleast_1d(number).tolist())
+        if not isinstance(number, tuple):
+            assert isinstance(number, float)
+    assert isinstance(task.metric("accuracy"), float)  # at k1
+
+
 # Weights and untested classes
 
 
@@ -164,7 +186,7 @@ def test_classes_weigh_the_same_or_as_told(seed, weighted):
     for k in range(2, 7):
         f = np.array([comb(5 - loss, k - 1) / comb(5, k - 1) for loss in task.ranks - 1])
         expected = sum(share[j] * f[y == j].mean() for j in range(6))
-        assert task.accuracy(k)[0] == pytest.approx(expected, rel=1e-12)
+        assert task.accuracy(k) == pytest.approx(expected, rel=1e-12)
     counts = bin_counts(task.table)
     expected = [
         y.size * sum(share[j] * np.mean(task.ranks[y == j] == loss + 1) for j in range(6))
@@ -195,7 +217,7 @@ def test_untested_classes_compete():
     assert task.ranks.tolist() == (1 + (scores > own).sum(axis=1)).tolist()
     right = scores.argmax(axis=1) == y
     balanced = np.mean([right[y == j].mean() for j in (0, 1, 2, 3, 5)])
-    assert task.accuracy(6)[0] == pytest.approx(balanced)
+    assert task.accuracy(6) == pytest.approx(balanced)
     assert np.linalg.eigvalsh(task.accuracy_cov([2, 4, 6])).min() > -1e-12
 
 
@@ -274,7 +296,7 @@ def test_covariance_may_be_asked_for_at_any_k():
     few, all_k = task.accuracy_cov(k), every[np.ix_(k - 2, k - 2)]
     np.testing.assert_allclose(few, all_k, atol=0.01 * np.diag(few).max())
     np.testing.assert_allclose(task.accuracy_cov(k[::-1])[::-1, ::-1], task.accuracy_cov(k))
-    assert task.accuracy_cov(7).shape == (1, 1)
+    assert task.accuracy_cov(7) == task.accuracy_cov([7])[0, 0]
 
 
 def test_losses_alone_give_the_inflated_clustered_covariance():

@@ -39,15 +39,11 @@ BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
 # What to do about a diagnosis of each prior.
 ADVICE = {
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
-    **{
-        name: f"the ranks leave more than twice as much open, and {what}, which no weaker prior "
-        "undoes, narrows it. Report the limits without a prior with it, or test more classes"
-        for name, what in zip(
-            BY_ASSUMPTION,
-            ("that the law is smooth", "that the tails of the scores are power laws"),
-            strict=True,
-        )
-    },
+    **dict.fromkeys(
+        BY_ASSUMPTION,
+        "the ranks leave more than twice as much open, and the form of the model narrows it. "
+        "Report the limits without a prior with it, or test more classes",
+    ),
 } | {
     f"{name} {diagnosis}": advice
     for name in PRIOR_NAMES.values()

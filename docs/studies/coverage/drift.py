@@ -81,7 +81,7 @@ def pilot(name, seed):
         without = model.predict(LARGER)
         drift = cb.measure_drift(task, small, nested=True)
         both = without, drift.apply(without, random_seed=seed)
-        truth = [retrained(classifier(), features, k, 4).accuracy(k)[0] for k in LARGER]
+        truth = [retrained(classifier(), features, k, 4).accuracy(k) for k in LARGER]
     rows = []
     for with_drift, prediction in enumerate(both):
         limits = prediction.interval(CI_PROB, "eti").to_numpy()

@@ -105,7 +105,7 @@ def truths(data, kind, counts):
     found = []
     for k in counts:
         sets = [in_groups(group, k, rng) for _ in range(100 if k < len(gallery) else 1)]
-        found.append(np.mean([task_of(data, kept).accuracy(kept.size)[0] for kept in sets]))
+        found.append(np.mean([task_of(data, kept).accuracy(kept.size) for kept in sets]))
     return np.array(found)
 
 

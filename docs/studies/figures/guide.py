@@ -130,7 +130,7 @@ def expected(glyphs) -> None:
         tests = []
         for _ in range(40):
             chosen = np.sort(rng.choice(2965, size, replace=False))
-            tests.append(everything.select(chosen).accuracy(size)[0])
+            tests.append(everything.select(chosen).accuracy(size))
         spread = size * np.exp(rng.uniform(-0.08, 0.08, 40))
         axis.plot(spread, tests, "o", color=GREEN, ms=3, alpha=0.5)
     axis.plot([], [], "o", color=GREEN, ms=3, label="one set of classes: GA")

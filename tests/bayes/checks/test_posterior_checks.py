@@ -50,7 +50,7 @@ def test_rows_say_what_was_seen(report, fitted, pilot):
     assert shares.iloc[0] == np.mean(task.ranks == 1)
     for name, row in table.filter(like="accuracy: k", axis=0).iterrows():
         k = int(name.split("=")[1])
-        assert row["observed"] == pytest.approx(task.accuracy(k)[0])
+        assert row["observed"] == pytest.approx(task.accuracy(k))
         draws = fitted.idata["posterior_predictive"]["accuracy"].sel(k=k).values.ravel()
         assert_array_equal(report.discrepancies[name].replicated, draws)
         above = (draws > row["observed"]).mean()
