@@ -198,7 +198,7 @@ def _nearest(
     # Negative distances, as of 1 - inner product, have no origin, unless they are rounding errors.
     rounding = ROUNDING * float(np.abs(lists.score[rows]).max(initial=0.0))
     has_origin = negated and lists.score.max() <= rounding
-    unknown = np.full(lists.n_queries, np.nan)  # a list has only the best scores of its row
+    unknown = np.full((lists.n_queries, 2), np.nan)  # a list has only the best scores of its row
     return NearestClasses(
         classes[:, :length],
         scores[:, :length],

@@ -147,7 +147,7 @@ def test_masks_do_not_depend_on_the_batches(height, masks):
     cuts = range(height, y.size, height)
     found = SourceTask.from_batches(batches(scores, y, cuts=cuts))
     assert_same(found, whole)
-    assert np.isnan(found.nearest_classes.mean).any()  # of rows with a mask
+    assert np.isnan(found.nearest_classes.moments).any()  # of rows with a mask
     for name in ("mean", "sd"):
         one, other = (getattr(task.nearest_classes, name) for task in (found, whole))
         np.testing.assert_allclose(one, other)

@@ -14,7 +14,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import softmax
 
-from classex_bayes.bayes.tails.depths import STANDARDISED, PartLists, ScoreForm, score_forms
+from classex_bayes.bayes.tails.depths import PartLists, ScoreForm, score_forms, tail_scores
 from classex_bayes.bayes.tails.importance_sample import N_PROPOSALS, ImportanceSample, LogDensity
 from classex_bayes.bayes.tails.tail_model import (
     DEPTHS,
@@ -125,13 +125,13 @@ def held_out_tables(
     scores can be standardised if one is. A form in which rounding leaves no distances,
     because one score is far beyond all others, has fewer and is left out.
     """
-    nearest = task.nearest_classes
+    nearest = tail_scores(task)
     forms = forms or score_forms(nearest)
     # Instances of a class are dependent, and so are instances that share competitors.
     n_effective = task.n_test / max(task.design_effect(), 1.0)
     of_all = task.require("ranks").weight
-    if any(form.name == STANDARDISED for form in forms):
-        of_all = np.where(np.isfinite(nearest.sd), of_all, 0.0)
+    for form in forms:
+        of_all = np.where(form.is_known(nearest.moments), of_all, 0.0)
     lists: list[PartLists] = []
     (chooser,) = rng.spawn(1)  # so that proposals do not depend on the number of instances
     halves = random_halves(task.n_classes, rng)

@@ -5,7 +5,7 @@ same for every power of the distances.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -25,8 +25,10 @@ LARGEST_DEPTH = 15.0
 # are tied, ruled out or not listed.
 OUTSIDE = -1.0
 # Names of the forms of the scores.
-AS_GIVEN, STANDARDISED, LOGARITHMS = "as given", "standardised in each row", "logarithms"
+AS_GIVEN, LOGARITHMS, WITHOUT_ORIGIN = "as given", "logarithms", "without an origin"
+CENTRED, STANDARDISED = "centred in each row", "standardised in each row"
 _WITH_MOMENTS = 0.9  # share of the rows whose scores can be standardised
+_LARGEST_SUM = 1.01  # of probabilities in half precision
 _BEYOND = 0.1  # distance of the origin from the best score, in standard deviations
 _OUTLIER = 10.0  # distance of outliers from the 95th percentile, in its distance from the median
 # With fewer classes the halves are too small for tails. With fewer effective classes (their weights
@@ -71,40 +73,73 @@ class ScoreForm(NamedTuple):
     scale: DistanceScale
     name: str = AS_GIVEN
 
-    def log_distance(self, scores: FloatArray, mean: FloatArray, sd: FloatArray) -> FloatArray:
-        """Log distances of scores (n, m) of rows whose wrong scores have these moments (n,)."""
-        if self.name == STANDARDISED:
-            scores = _standardised(scores, mean, sd)
-        elif self.name == LOGARITHMS:
-            with np.errstate(divide="ignore"):
-                scores = np.log(np.maximum(scores, 0.0))
-        return self.scale.log_distance(scores)
+    def is_known(self, moments: FloatArray) -> BoolArray:
+        """Whether rows whose wrong scores have the moments (n, 2) have this form."""
+        known = np.isfinite(moments).all(axis=1)
+        return known | (self.name not in (CENTRED, STANDARDISED))
+
+    def log_distance(self, scores: FloatArray, moments: FloatArray) -> FloatArray:
+        """Log distances of scores (n, m) of rows whose wrong scores have these moments (n, 2)."""
+        return self.scale.log_distance(self.transformed(scores, moments))
+
+    def transformed(self, scores: FloatArray, moments: FloatArray) -> FloatArray:
+        """Scores (n, m) in this form."""
+        mean, sd = moments[:, :1], moments[:, 1:]
+        if self.name == LOGARITHMS:
+            return _logarithms(scores)
+        if self.name == CENTRED:
+            return scores - mean
+        return (scores - mean) / sd if self.name == STANDARDISED else scores
+
+
+def tail_scores(task: SourceTask) -> NearestClasses:
+    """The nearest wrong classes of a task, with log p in place of probabilities p.
+
+    Of a softmax these are the logits up to a constant of each row. Scores that are not negative,
+    and whose sum never exceeds 1 in a row, are probabilities of all classes or of some. If p was
+    rounded to 0, the class has no distance.
+    """
+    nearest = task.nearest_classes
+    scores = np.column_stack([nearest.true, nearest.scores])
+    scores = np.where(np.isfinite(scores), scores, 0.0)
+    if nearest.has_origin or scores.min() < 0 or scores.sum(axis=1).max() > _LARGEST_SUM:
+        return nearest
+    true, listed = _logarithms(nearest.true), _logarithms(nearest.scores)
+    return replace(nearest, true=true, scores=listed, moments=nearest.log_moments)
+
+
+def _logarithms(scores: FloatArray) -> FloatArray:
+    """Logarithms, -inf for scores that are not positive."""
+    with np.errstate(divide="ignore"):
+        return np.log(np.maximum(scores, 0.0))
 
 
 def score_forms(nearest: NearestClasses) -> list[ScoreForm]:
     """Forms of the scores to choose from.
 
-    Distances and cosines have a known origin, which other forms would lack. Other scores have a
-    second form. Those between 0 and 1, such as probabilities, have logarithms: of a softmax these
-    are logits up to a constant of the row, which does not matter. The rest are standardised if the
-    moments of the rows are known.
+    Distances and cosines have a known origin, which other forms would lack. Other scores between 0
+    and 1, such as kernels, have their logarithms as a second form. The rest has three forms, which
+    are the same for logits and the logarithms of their softmax: centred and standardised in each
+    row, or as given if the moments of the rows are unknown, and without an origin.
     """
-    forms = [ScoreForm(scale_of(nearest))]
-    if nearest.has_origin:
-        return forms
-    if _are_between_0_and_1(nearest):
-        return [*forms, ScoreForm(DistanceScale(), LOGARITHMS)]
-    if np.isfinite(nearest.sd).mean() >= _WITH_MOMENTS:
-        moments = nearest.mean, nearest.sd
-        wrong, true = (_standardised(s, *moments) for s in (nearest.scores, nearest.true[:, None]))
-        forms.append(ScoreForm(_beyond(wrong, true[:, 0]), STANDARDISED))
-    return forms
+    if nearest.has_origin or _are_between_0_and_1(nearest):
+        given = ScoreForm(scale_of(nearest))
+        logarithms = ScoreForm(DistanceScale(), LOGARITHMS)
+        return [given] if nearest.has_origin else [given, logarithms]
+    has_moments = np.isfinite(nearest.moments).all(axis=1).mean() >= _WITH_MOMENTS
+    forms = []
+    for name in (CENTRED, STANDARDISED) if has_moments else (AS_GIVEN,):
+        form = ScoreForm(DistanceScale(), name)
+        scores = (nearest.scores, nearest.true[:, None])
+        wrong, true = (form.transformed(values, nearest.moments) for values in scores)
+        forms.append(ScoreForm(_beyond(wrong, true[:, 0]), name))
+    return [*forms, ScoreForm(DistanceScale(), WITHOUT_ORIGIN)]
 
 
 def _are_between_0_and_1(nearest: NearestClasses) -> bool:
     """Whether the best scores lie between 0 and 1, and the others can: their moments tell."""
     best = np.concatenate([nearest.scores, nearest.true[:, None]], axis=1)
-    best, mean, sd = best[np.isfinite(best)], nearest.mean, nearest.sd
+    best, (mean, sd) = best[np.isfinite(best)], nearest.moments.T
     # The variance of numbers between 0 and 1 is at most this (Bhatia and Davis, 2000).
     beyond = sd**2 > mean * (1 - mean) + _ROUNDING
     return bool(best.min() >= 0 and best.max() <= 1 and not beyond.any())
@@ -116,10 +151,6 @@ def scale_of(nearest: NearestClasses) -> DistanceScale:
         assert nearest.perfect is not None
         return DistanceScale(nearest.perfect)
     return _beyond(nearest.scores, nearest.true)
-
-
-def _standardised(scores: FloatArray, mean: FloatArray, sd: FloatArray) -> FloatArray:
-    return (scores - mean[:, None]) / sd[:, None]
 
 
 def _beyond(scores: FloatArray, true: FloatArray) -> DistanceScale:
@@ -228,8 +259,7 @@ class PartLists(NamedTuple):
 
     wrong: FloatArray  # (n, j): scores of the j nearest wrong classes in the part, best first
     true: FloatArray  # (n,): scores of the true classes
-    mean: FloatArray  # (n,): moments of the wrong scores of the rows
-    sd: FloatArray  # (n,)
+    moments: FloatArray  # (n, 2): of the wrong scores of the rows
     usable: BoolArray  # (n,): whether j classes of the part are listed, and they are not tied
     # (2, n): listed classes outside the part that are nearer than the true one, without and with
     # those that are tied with it
@@ -251,16 +281,14 @@ class PartLists(NamedTuple):
         is_last = places[:, -1] == nearest.scores.shape[1] - 1  # tied with no other class
         last = np.where(is_last, np.nan, nearest.scores[:, -1])
         usable = listed & ~is_tied(wrong, nearest.true, last)
-        moments = nearest.mean, nearest.sd
-        return cls(wrong, nearest.true, *moments, usable, n_better, weight)
+        return cls(wrong, nearest.true, nearest.moments, usable, n_better, weight)
 
     def depths(self, form: ScoreForm) -> FloatArray:
         """Depths (n,) of the true classes in the part."""
         depth = np.full(self.true.size, OUTSIDE)
-        rows = self.usable & np.isfinite(self.sd) if form.name == STANDARDISED else self.usable
-        moments = self.mean[rows], self.sd[rows]
-        wrong = form.log_distance(self.wrong[rows], *moments)
-        true = form.log_distance(self.true[rows, None], *moments)[:, 0]
+        rows = self.usable & form.is_known(self.moments)
+        wrong = form.log_distance(self.wrong[rows], self.moments[rows])
+        true = form.log_distance(self.true[rows, None], self.moments[rows])[:, 0]
         depth[rows] = tail_depths(wrong, true, self.weight[rows])
         return depth
 
@@ -287,7 +315,7 @@ def why_no_tails(tasks: Sequence[SourceTask]) -> str:
             f"true classes score below {beaten:.0%} of the wrong ones, which is hardly better than "
             "guessing, so tails cannot be fitted"
         )
-    nearest = task.nearest_classes
+    nearest = tail_scores(task)
     if (length := nearest.scores.shape[1]) < SHORTEST_LIST:
         return (
             f"lists of {length} wrong classes are shorter than the {SHORTEST_LIST} that tails need "

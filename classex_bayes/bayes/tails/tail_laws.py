@@ -7,7 +7,7 @@ from scipy.sparse import csr_array
 from scipy.special import log_ndtr, ndtri_exp
 
 from classex_bayes.bayes.tails.calibration import FormFit, form_fits, numbers_of_draws
-from classex_bayes.bayes.tails.depths import N_NEAREST, ScoreForm, depths_of
+from classex_bayes.bayes.tails.depths import N_NEAREST, ScoreForm, depths_of, tail_scores
 from classex_bayes.bayes.tails.tail_model import (
     DEPTHS,
     TailParameters,
@@ -92,7 +92,7 @@ def tail_laws(
     """
     instances = task.require("ranks among all classes")
     tested, class_place = np.unique(task.y, return_inverse=True)
-    depth = depths_of(task.nearest_classes, form, instances)
+    depth = depths_of(tail_scores(task), form, instances)
     bounds = instances.min_better, instances.max_better
     cells = TailCells.of(depth, bounds, class_place, task.n_classes, basis)
     effect = RankVariance(instances).competitor_effect

@@ -83,9 +83,8 @@ def best_of_tiles(
 ) -> tuple[IntArray, FloatArray, FloatArray]:
     """Columns and values (n, size) of the largest scores, best first, from tiles of columns.
 
-    NaN, the score of a template out of range, counts as infinite. The third array (4, n) has
-    number, mean, standard deviation and lowest of the finite scores of each row, without the
-    column `y` (n,).
+    NaN, the score of a template out of range, counts as infinite. The third array (6, n) has the
+    moments of `nearest.row_moments`, without the column `y` (n,).
     """
     columns, values, moments, first = [], [], [], 0
     for scores in tiles:
@@ -107,21 +106,28 @@ def best_of_tiles(
 
 
 def _moments(scores: Any, wrong: Any) -> FloatArray:
-    """Number, mean, standard deviation and lowest (4, n) of the finite scores that are `wrong`."""
+    """Moments (6, n) of the finite scores that are `wrong`, as of `nearest.row_moments`."""
     xp = array_api_compat.array_namespace(scores)
     kept = xp.isfinite(scores) & wrong
     number = xp.clip(xp.sum(xp.astype(kept, xp.float32), axis=1), 1.0)
     values = scores if numpy_dtype(scores) == np.float64 else xp.astype(scores, xp.float32)
-    mean = xp.sum(xp.where(kept, values, 0.0), axis=1) / number
-    sd = xp.sqrt(xp.sum(xp.where(kept, values - mean[:, None], 0.0) ** 2, axis=1) / number)
     lowest = xp.min(xp.where(kept, values, float("inf")), axis=1)
-    return np.stack([to_host(x).astype(float) for x in (number, mean, sd, lowest)])
+    least = xp.min(xp.where(kept & (values > 0), values, 1.0), axis=1)
+    shares = xp.where((values >= 0) & (values <= 1), values, float("nan"))
+    logs = xp.log(xp.where(shares == 0, least[:, None], shares))
+    of_rows = [number, lowest]
+    for terms in (values, logs):
+        mean = xp.sum(xp.where(kept, terms, 0.0), axis=1) / number
+        square = xp.sum(xp.where(kept, terms - mean[:, None], 0.0) ** 2, axis=1)
+        of_rows += [mean, xp.sqrt(square / number)]
+    return np.stack([to_host(x).astype(float) for x in of_rows])
 
 
 def _joined_moments(parts: FloatArray) -> FloatArray:
-    """Moments (4, n) of the scores of all parts, from those (n_parts, 4, n) of each part."""
-    number, mean, sd, lowest = parts.transpose(1, 0, 2)
+    """Moments (6, n) of the scores of all parts, from those (n_parts, 6, n) of each part."""
+    number, lowest, mean, sd = parts[:, :1], parts[:, 1], parts[:, 2::2], parts[:, 3::2]
     total = number.sum(axis=0)
     whole = (number * mean).sum(axis=0) / total
     square = (number * (sd**2 + (mean - whole) ** 2)).sum(axis=0) / total
-    return np.stack([total, whole, np.sqrt(square), lowest.min(axis=0)])
+    moments = np.stack([whole, np.sqrt(square)], axis=1).reshape(4, -1)
+    return np.concatenate([total, lowest.min(axis=0)[None], moments])

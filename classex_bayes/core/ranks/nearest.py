@@ -37,40 +37,58 @@ class BestClasses(NamedTuple):
     classes: IntArray  # (n, m): ascending
     scores: FloatArray  # (n, m)
     true: FloatArray  # (n,): scores of the true classes, which may be among the others
-    moments: FloatArray  # (4, n): of the finite scores of the other classes, see `row_moments`
+    moments: FloatArray  # (6, n): of the finite scores of the other classes, see `row_moments`
 
     @classmethod
     def all_of(cls, scores: FloatArray, y: IntArray) -> "BestClasses":
         """All classes, from scores (n, k1) and true classes y (n,)."""
         classes = np.broadcast_to(np.arange(scores.shape[1]), scores.shape)
-        moments = np.empty((4, y.size))
+        moments = np.empty((6, y.size))
         row_moments(scores, y, moments)
         return cls(classes, scores, scores[np.arange(y.size), y], moments)
 
 
 @compiled(nogil=True)
 def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
-    """Put moments of the finite wrong scores of rows into `moments` (4, n).
+    """Put moments of the finite wrong scores of rows into `moments` (6, n).
 
-    These are their number, mean, standard deviation, and the lowest one. `scores` are (n, k1), and
-    `y` (n,) the true classes.
+    These are their number, the lowest one, their mean and standard deviation, and those of their
+    logarithms, which are NaN if the scores are not between 0 and 1. Zeros count as the smallest
+    positive score, because a softmax is rounded to 0. `scores` are (n, k1), and `y` (n,) the true
+    classes.
     """
+    wrong = np.empty(scores.shape[1])
     for i in range(scores.shape[0]):
-        number, first, total, square, lowest = 0, 0.0, 0.0, 0.0, np.inf
+        number, lowest, highest, least = 0, np.inf, -np.inf, np.inf
         for j in range(scores.shape[1]):
             score = scores[i, j]
             if j != y[i] and np.isfinite(score):
-                if number == 0:
-                    first = score  # the origin of the sum, which keeps digits
+                wrong[number] = score
                 number += 1
-                total += score - first
-                lowest = min(lowest, score)
-        mean = first + total / max(number, 1)
-        for j in range(scores.shape[1]):
-            if j != y[i] and np.isfinite(scores[i, j]):
-                square += (scores[i, j] - mean) ** 2
-        moments[0, i], moments[1, i] = number, mean
-        moments[2, i], moments[3, i] = np.sqrt(square / max(number, 1)), lowest
+                lowest, highest = min(lowest, score), max(highest, score)
+                if score > 0:
+                    least = min(least, score)
+        moments[0, i], moments[1, i] = number, lowest
+        moments[2, i], moments[3, i] = _moments(wrong[:number])
+        moments[4:, i] = np.nan
+        if lowest >= 0 and highest <= 1 and least <= 1:
+            for j in range(number):
+                wrong[j] = np.log(max(wrong[j], least))
+            moments[4, i], moments[5, i] = _moments(wrong[:number])
+
+
+@compiled(nogil=True)
+def _moments(values: FloatArray) -> tuple[float, float]:
+    """Mean and standard deviation of values (n,); 0 if there are none."""
+    first, total, square = 0.0, 0.0, 0.0
+    if values.size:
+        first = values[0]  # the origin of the sum, which keeps digits
+    for value in values:
+        total += value - first
+    mean = first + total / max(values.size, 1)
+    for value in values:
+        square += (value - mean) ** 2
+    return mean, np.sqrt(square / max(values.size, 1))
 
 
 class BestScores(RankableScores, Protocol):
@@ -105,10 +123,12 @@ class NearestClasses:
         Their scores, larger is better. It is -inf for classes that are ruled out and for padding.
     true : array of shape (n,)
         Score of the true class; -inf if it is only known to be below the list.
-    mean, sd : array of shape (n,)
+    moments : array of shape (n, 2)
         Mean and standard deviation of the finite scores of all wrong classes. NaN if there are
         fewer than 15, if they are equal, if a number such as -1e9 masks some, or if only a list is
         known.
+    log_moments : array of shape (n, 2)
+        Those of the logarithms of the scores. NaN, too, if the scores are not between 0 and 1.
     perfect : float or None
         Score of an instance that equals its template: 0 for distances, 1 for the cosine. None if
         the scores have no such origin.
@@ -119,8 +139,8 @@ class NearestClasses:
     classes: IntArray
     scores: FloatArray
     true: FloatArray
-    mean: FloatArray
-    sd: FloatArray
+    moments: FloatArray
+    log_moments: FloatArray
     perfect: float | None = None
     negated: bool = False
     __repr__ = by_fields
@@ -146,14 +166,16 @@ class NearestClasses:
         n, n_classes = source.shape
         size = min(length, n_classes - 1)
         classes, scores = np.empty((n, size), dtype=np.int64), np.empty((n, size))
-        true, mean, sd, lowest = np.empty((4, n))
+        true, lowest = np.empty((2, n))
+        moments, log_moments = np.empty((2, n, 2))
 
         def read(part: slice) -> None:
             rows = np.arange(part.start, part.stop)
             of_rows = source.best(rows, y[rows], size)
             true[rows] = of_rows.true
-            mean[rows], sd[rows] = _mean_and_sd(*of_rows.moments[:3])
-            lowest[rows] = of_rows.moments[3]
+            number, lowest[rows], *of_scores = of_rows.moments
+            moments[rows] = _known_moments(number, *of_scores[:2])
+            log_moments[rows] = _known_moments(number, *of_scores[2:])
             # NaN is sorted last, after classes that are ruled out by a score of -inf.
             values = np.where(of_rows.classes == y[rows, None], np.nan, of_rows.scores)
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
@@ -171,16 +193,16 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
-        lists = cls(classes, scores, true, mean, sd, source.perfect, is_negated(source))
+        of_source = source.perfect, is_negated(source)
+        lists = cls(classes, scores, true, moments, log_moments, *of_source)
         return lists, lowest
 
     def without_masks(self, lowest: FloatArray) -> Self:
         """Lists whose masks rule classes out, if `lowest` (n,) are the lowest wrong scores."""
         scores, true, lowest = self.scores.copy(), self.true.copy(), lowest.copy()
         _rule_out(scores, true, lowest)
-        masked = np.isneginf(lowest)
-        mean, sd = (np.where(masked, np.nan, values) for values in (self.mean, self.sd))
-        return replace(self, scores=scores, true=true, mean=mean, sd=sd)
+        moments = np.where(np.isneginf(lowest)[:, None], np.nan, self.moments)
+        return replace(self, scores=scores, true=true, moments=moments)
 
     @property
     def has_origin(self) -> bool:
@@ -197,9 +219,9 @@ class NearestClasses:
 
     def spread(self, rows: BoolArray) -> "NearestClasses":
         """Lists of the `rows` (n,) that are True, and empty ones for instances without scores."""
-        empty = {"classes": -1, "scores": -np.inf, "true": -np.inf, "mean": np.nan, "sd": np.nan}
+        empty = -1, -np.inf, -np.inf, np.nan, np.nan
         columns: dict[str, Any] = {}
-        for name, value in empty.items():
+        for name, value in zip(_ROWS, empty, strict=True):
             known = getattr(self, name)
             columns[name] = np.full((rows.size, *known.shape[1:]), value)
             columns[name][rows] = known
@@ -215,22 +237,20 @@ class NearestClasses:
             np.concatenate([part.classes[:, :size] for part in lists]),
             np.concatenate([part.scores[:, :size] for part in lists]),
             np.concatenate([part.true for part in lists]),
-            np.concatenate([part.mean for part in lists]),
-            np.concatenate([part.sd for part in lists]),
+            np.concatenate([part.moments for part in lists]),
+            np.concatenate([part.log_moments for part in lists]),
             origins.pop() if len(origins) == 1 else None,
             all(part.negated for part in lists),
         )
 
 
-_ROWS = "classes", "scores", "true", "mean", "sd"  # fields with a row for each instance
+_ROWS = "classes", "scores", "true", "moments", "log_moments"  # fields with a row for each instance
 
 
-def _mean_and_sd(
-    number: FloatArray, mean: FloatArray, sd: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Mean and standard deviation (n,) of the wrong scores of a row; NaN if they say too little."""
+def _known_moments(number: FloatArray, mean: FloatArray, sd: FloatArray) -> FloatArray:
+    """Means and standard deviations (n, 2) of wrong scores; NaN if they say too little."""
     known = (number >= _FEWEST_SCORES) & np.isfinite(sd) & (sd > _EQUAL * np.abs(mean))
-    return np.where(known, mean, np.nan), np.where(known, sd, np.nan)
+    return np.where(known, [mean, sd], np.nan).T
 
 
 def _rule_out(*scores: FloatArray) -> None:

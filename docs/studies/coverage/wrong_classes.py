@@ -13,7 +13,7 @@ from scipy.special import digamma
 
 from classex_bayes import BayesianExtrapolator, TailPrior
 from classex_bayes.bayes.tails.calibration import form_fits, numbers_of_draws, random_halves
-from classex_bayes.bayes.tails.depths import STANDARDISED, why_no_tails
+from classex_bayes.bayes.tails.depths import tail_scores, why_no_tails
 from classex_bayes.bayes.tails.tail_laws import tail_laws
 from classex_bayes.bayes.tails.tail_model import TailParameters
 from classex_bayes.core import MixtureLaw
@@ -42,9 +42,9 @@ COLUMNS = [
 
 def wrong_slope(nearest, halves, form, weight):
     """Slope of held-out wrong classes from depth 0 to `DEPTH`; NaN if lists are too short."""
-    known = np.isfinite(nearest.sd) if form.name == STANDARDISED else np.ones(len(weight), bool)
+    known = form.is_known(nearest.moments)
     with np.errstate(all="ignore"):
-        distance = form.log_distance(nearest.scores, nearest.mean, nearest.sd)
+        distance = form.log_distance(nearest.scores, nearest.moments)
     beyond = total = 0.0
     for half in halves:
         listed = nearest.classes >= 0
@@ -77,7 +77,7 @@ def pilot(name, task, size, seed):
         return []
     basis, prior = BayesianExtrapolator().prior.basis, TailPrior()
     fits = form_fits(drawn, prior, rng)
-    halves, nearest = random_halves(size, rng), drawn.nearest_classes
+    halves, nearest = random_halves(size, rng), tail_scores(drawn)
     accuracy, slope, wrong, place = [], [], [], []
     for fit, number in zip(fits, numbers_of_draws(fits, DRAWS), strict=True):
         if number == 0:

@@ -14,9 +14,11 @@ from classex_bayes import SourceTask, TailPrior
 from classex_bayes.bayes.tails.calibration import HeldOutTable, posterior_density, random_halves
 from classex_bayes.bayes.tails.depths import (
     AS_GIVEN,
+    CENTRED,
     LARGEST_DEPTH,
     N_NEAREST,
     STANDARDISED,
+    WITHOUT_ORIGIN,
     DistanceScale,
     PartLists,
     ScoreForm,
@@ -73,7 +75,7 @@ def posterior_sample(prior, table, rng, numbers=N_PROPOSALS):
 
 def nearest_classes(classes, scores, true, perfect=None):
     """Lists of a few classes, of which no moments of whole rows are known."""
-    return NearestClasses(classes, scores, true, *np.full((2, len(true)), np.nan), perfect)
+    return NearestClasses(classes, scores, true, *np.full((2, len(true), 2), np.nan), perfect)
 
 
 def lists(scores, y, length=32, perfect=0.0):
@@ -500,23 +502,24 @@ def test_resampled_classes_vary_as_means_of_heavy_and_light_ones_do():
 
 
 def test_scales_of_scores():
-    """Distances have an origin; that of other scores is 0.1 sd beyond the best one."""
+    """Distances have an origin; that of other scores is 0.1 sd beyond the best one, or far away."""
     scores = np.array([[3.0, 2, 1, 0.5], [4, 3, 2, 1]])
     ids, true = np.tile(np.arange(4), (2, 1)), np.array([5.0, 6.0])
-    (form,) = score_forms(nearest_classes(ids, scores, true))
+    form, far = score_forms(nearest_classes(ids, scores, true))
     assert form.scale.origin == pytest.approx(6 + 0.1 * scores.std()) and form.name == AS_GIVEN
+    assert far == ScoreForm(DistanceScale(), WITHOUT_ORIGIN)
     distances = nearest_classes(ids, -scores[:, ::-1], -true / 10, 0.0)
     assert score_forms(distances) == [DISTANCES]
     # A "distance" below 0 has no origin there.
-    (below,) = score_forms(nearest_classes(ids, -scores, true, 0.0))
+    below, _ = score_forms(nearest_classes(ids, -scores, true, 0.0))
     assert below.scale.origin > 6
     assert_allclose(DISTANCES.scale.log_distance(np.array([-4.0, 0.0])), [np.log(4), -np.inf])
     for scale in (form.scale, DistanceScale(unit=2.5)):
         assert_allclose(scale.score(scale.log_distance(scores)), scores, rtol=1e-9)
 
 
-def test_standardised_scores_are_those_of_each_row():
-    """Rows of other units and origins have equal depths in the second form only."""
+def test_forms_of_rows_with_other_units_and_origins():
+    """Another origin changes no depth, another unit none of standardised rows."""
     rng = np.random.default_rng(3)
     scores, y = (
         rng.normal(size=(200, 60)) + 3 * np.eye(60)[np.arange(200) % 60],
@@ -524,19 +527,21 @@ def test_standardised_scores_are_those_of_each_row():
     )
     unit, origin = np.exp(rng.normal(size=(200, 1))), rng.normal(size=(200, 1))
     found = []
-    for matrix in (scores, origin + unit * scores):
+    for matrix in (scores, origin + scores, origin + unit * scores):
         nearest = SourceTask.from_scores(matrix, y).nearest_classes
         wrong = np.where(np.arange(60) == y[:, None], np.nan, matrix)
-        assert_allclose(nearest.mean, np.nanmean(wrong, axis=1), atol=1e-12)
-        assert_allclose(nearest.sd, np.nanstd(wrong, axis=1), rtol=1e-9)
+        mean, sd = nearest.moments.T
+        assert_allclose(mean, np.nanmean(wrong, axis=1), atol=1e-12)
+        assert_allclose(sd, np.nanstd(wrong, axis=1), rtol=1e-9)
         forms = score_forms(nearest)
-        assert [form.name for form in forms] == [AS_GIVEN, STANDARDISED]
+        assert [form.name for form in forms] == [CENTRED, STANDARDISED, WITHOUT_ORIGIN]
         part = PartLists.of(nearest, np.ones(60, dtype=bool), EQUAL[:200])
         found.append([part.depths(form) for form in forms])
-    (given, standardised), (other_given, other_standardised) = found
-    assert_allclose(standardised, other_standardised, rtol=1e-9)
-    inside = given > 0
-    assert np.median(np.abs(np.log(other_given[inside] / given[inside]))) > 0.1
+    given, moved, others = found
+    assert_allclose(moved, given, rtol=1e-9)
+    assert_allclose(others[1], given[1], rtol=1e-9)
+    inside = given[0] > 0
+    assert np.median(np.abs(np.log(others[0][inside] / given[0][inside]))) > 0.1
 
 
 def test_likelihood_of_look_alikes_alone():

@@ -47,10 +47,12 @@ def same_lists(lists, scores, y, length, perfect):
     wrong = scores.copy()
     wrong[np.arange(y.size), y] = np.nan
     if scores.shape[1] > 15:
-        np.testing.assert_allclose(lists.mean, np.nanmean(wrong, axis=1), rtol=1e-9, atol=1e-12)
-        np.testing.assert_allclose(lists.sd, np.nanstd(wrong, axis=1), rtol=1e-9)
+        mean, sd = lists.moments.T
+        np.testing.assert_allclose(mean, np.nanmean(wrong, axis=1), rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(sd, np.nanstd(wrong, axis=1), rtol=1e-9)
     else:
-        assert np.isnan([lists.mean, lists.sd]).all()
+        assert np.isnan(lists.moments).all()
+    assert np.isnan(lists.log_moments).all()
 
 
 @pytest.mark.parametrize("n_classes", [3, 20, 60])
@@ -112,8 +114,22 @@ def test_moments_on_a_device_are_those_on_the_host(rng, distance):
         for make in (np.asarray, strict.asarray)
     ]
     on_host, on_device = (task.nearest_classes for task in tasks)
-    np.testing.assert_allclose(on_device.mean, on_host.mean, rtol=1e-4)
-    np.testing.assert_allclose(on_device.sd, on_host.sd, rtol=1e-4)
+    np.testing.assert_allclose(on_device.moments, on_host.moments, rtol=1e-4)
+
+
+@pytest.mark.parametrize("make", [np.asarray, strict.asarray])
+def test_moments_of_the_logarithms_of_probabilities(rng, make):
+    """A class is ruled out. A p that was rounded to 0 counts as the smallest one of its row."""
+    probs, y = np.exp(rng.normal(size=(60, 40), scale=3)), rng.permutation(np.arange(60) % 40)
+    probs = (probs / probs.sum(axis=1, keepdims=True)).astype(np.float32)
+    is_true = np.arange(40) == y[:, None]
+    probs[~is_true & (rng.random(probs.shape) < 0.1)] = 0
+    probs[:, 7] = np.where(is_true[:, 7], probs[:, 7], -np.inf)
+    positive = np.where(is_true | (probs <= 0), np.inf, probs).min(axis=1, keepdims=True)
+    logs = np.where(is_true | np.isneginf(probs), np.nan, np.log(np.maximum(probs, positive)))
+    expected = np.stack([np.nanmean(logs, axis=1), np.nanstd(logs, axis=1)], axis=1)
+    lists = SourceTask.from_scores(make(probs), y).nearest_classes
+    np.testing.assert_allclose(lists.log_moments, expected, rtol=1e-4)
 
 
 def test_rows_without_moments(rng):
@@ -125,9 +141,9 @@ def test_rows_without_moments(rng):
     scores[2, :30] = -np.inf
     scores[2, 2] = 5.0
     lists = SourceTask.from_scores(scores, y).nearest_classes
-    assert np.flatnonzero(np.isnan(lists.sd)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(np.isnan(lists.moments[:, 1])).tolist() == [0, 1, 2]
     large = SourceTask.from_scores(1e300 * scores[3:], y[3:], untested="competitors")
-    assert np.isnan(large.nearest_classes.sd).all()
+    assert np.isnan(large.nearest_classes.moments).all()
 
 
 @pytest.mark.parametrize("mask", [-1e9, np.finfo(np.float32).min])
@@ -139,10 +155,10 @@ def test_masks_below_the_lists_are_no_scores(rng, mask):
     masked[y, y] = scores[y, y]
     lists = SourceTask.from_scores(masked, y).nearest_classes
     assert np.isfinite(lists.scores).all()
-    assert np.flatnonzero(np.isnan(lists.sd)).tolist() == [0, 20, 40, 60]
+    assert np.flatnonzero(np.isnan(lists.moments[:, 1])).tolist() == [0, 20, 40, 60]
     others = SourceTask.from_scores(scores, y).nearest_classes
-    kept = np.isfinite(lists.sd)
-    np.testing.assert_allclose(lists.sd[kept], others.sd[kept])
+    kept = np.isfinite(lists.moments).all(axis=1)
+    np.testing.assert_allclose(lists.moments[kept], others.moments[kept])
 
 
 def test_moments_on_a_device_keep_the_digits_of_doubles(rng):
@@ -152,4 +168,4 @@ def test_moments_on_a_device_keep_the_digits_of_doubles(rng):
         SourceTask.from_scores(make(scores), y).nearest_classes
         for make in (np.asarray, strict.asarray)
     )
-    np.testing.assert_allclose(on_device.sd, on_host.sd, rtol=1e-5)
+    np.testing.assert_allclose(on_device.moments, on_host.moments, rtol=1e-5)
