@@ -17,10 +17,12 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.bayes.idata import law_of_group, mixture_group
+from classex_bayes.core.influence import clustered_covariance
 from classex_bayes.core.law import Law, MixtureLaw
 from classex_bayes.core.metrics import Accuracy, GainMetric, Metric
 from classex_bayes.estimators.base import fitted_copy
 from classex_bayes.formatting import by_fields
+from classex_bayes.results.draws import SAMPLE_DIMS
 from classex_bayes.results.sentences import joint_notes
 from classex_bayes.task.rank_bins import bin_counts, bin_ends, bin_probabilities
 from classex_bayes.task.rank_table import RankTable
@@ -36,6 +38,7 @@ _ACCURACY = Accuracy()
 _DOCUMENTS = "documents"
 # Few steps of EM: many would adapt the shares to the noise of single documents.
 _STEPS, _TINY, _SINGLE = 5, 1e-300, 8
+_SMALLEST_MEAN = 1e-3  # of a metric to which an error is relative
 
 
 class Shares(NamedTuple):
@@ -110,16 +113,31 @@ class RelevantLaw(Law):
 
     With the weights w of law l on its elements e, and the coefficients C of
     `Shares.coefficients`, a metric is
-    :math:`\sum_l \sum_e w_{le} \sum_g C_{lge} E[d(j_g + N) | e]`.
+    :math:`\sum_l \sum_e w_{le} \sum_g C_{lge} E[d(j_g + N) | e]`. These draws lack the sampling
+    error of the coefficients. A relative error of each draw adds it, so that the variance on k1
+    documents is at least that of a mean over queries.
     """
 
     laws: Sequence[MixtureLaw]  # of U* among irrelevant documents, with equally many draws
     ranks: RelevantRanks
+    noise: FloatArray  # (...): of each draw, standard normal
     __repr__ = by_fields
 
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Value (..., n_k) of a metric that counts all relevant documents."""
         assert isinstance(metric, GainMetric)
+        error = 1 + self._relative_error(metric) * self.noise
+        return np.clip(self._given_queries(k, metric) * error[..., None], 0.0, 1.0)
+
+    def _relative_error(self, metric: GainMetric) -> float:
+        """Standard deviation of the relative error of each draw."""
+        k1, weight = np.array([self.ranks.n_classes]), self.ranks.class_weight
+        drawn = self._given_queries(k1, metric)
+        missing = clustered_covariance(self.ranks.class_means(metric), weight).item() - drawn.var()
+        return np.sqrt(max(missing, 0.0)) / max(float(drawn.mean()), _SMALLEST_MEAN)
+
+    def _given_queries(self, k: FloatArray | IntArray, metric: GainMetric) -> FloatArray:
+        """Value (..., n_k) without the sampling error of the coefficients."""
         sizes, total = np.atleast_1d(np.asarray(k, dtype=float)), 0.0
         for law, shares in zip(self.laws, self._shares, strict=True):
             groups, coefficient = shares.coefficients(self.ranks, metric)
@@ -132,7 +150,7 @@ class RelevantLaw(Law):
                 found = metric.expected_of(metrics, law.basis, among)
                 value += np.einsum("ge,gke->ke", coefficient[of_these], found)
             total = total + law.weights @ value.T
-        return np.clip(total, 0.0, 1.0)
+        return np.asarray(total)
 
     @cached_property
     def _shares(self) -> list[Shares]:
@@ -141,7 +159,8 @@ class RelevantLaw(Law):
 
     def reordered(self, places: IntArray) -> Self:
         """Laws with draws in another order, the same for all."""
-        return replace(self, laws=[law.reordered(places) for law in self.laws])
+        noise = self.noise.ravel()[places].reshape(self.noise.shape)
+        return replace(self, laws=[law.reordered(places) for law in self.laws], noise=noise)
 
 
 def fitted_laws(
@@ -156,7 +175,7 @@ def fitted_laws(
     `best` is the law of the best documents, if the model has it. `fitting` are settings of the
     fits, as of `BayesianExtrapolator.fit`.
     """
-    fit_seeds = seeds.spawn(len(ranks.tables))
+    *fit_seeds, of_noise = seeds.spawn(len(ranks.tables) + 1)
     laws, notes = [], {}
     for number, (table, seed) in enumerate(zip(ranks.tables, fit_seeds, strict=True), 1):
         if number == 1 and best is not None:
@@ -176,6 +195,8 @@ def fitted_laws(
     groups = {str(number): mixture_group(law) for number, law in enumerate(coupled, 1)}
     columns = {name: ("document", getattr(ranks, name)) for name in ranks.columns()}
     documents = xr.Dataset(columns | {"y": ("query_number", ranks.y)})
+    noise = np.random.default_rng(of_noise).standard_normal(laws[0].weights.shape[:-1])
+    documents["noise"] = SAMPLE_DIMS, noise
     documents.attrs = {"n_classes": ranks.n_classes, "own_candidates": int(ranks.own_candidates)}
     tree = xr.DataTree.from_dict(groups | {_DOCUMENTS: documents})
     tree.attrs["notes"] = json.dumps([*joint_notes(notes), *ranks.few_errors()])
@@ -192,4 +213,5 @@ def laws_of_group(group: xr.DataTree) -> tuple[RelevantLaw, tuple[str, ...]]:
     ranks = RelevantRanks(n_classes, pd.RangeIndex(y.size), y, **columns, own_candidates=own)
     names = [str(number) for number in range(1, len(group.children))]
     laws = [law_of_group(group[name].to_dataset()) for name in names]
-    return RelevantLaw(laws, ranks), tuple(json.loads(group.attrs["notes"]))
+    law = RelevantLaw(laws, ranks, documents["noise"].values)
+    return law, tuple(json.loads(group.attrs["notes"]))

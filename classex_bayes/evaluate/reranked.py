@@ -33,8 +33,8 @@ def predict_reranked(
     .. math:: \min\Bigl(M(k),\; F_L(k) \frac{M(k_1)}{R_L(k_1)}\Bigr),
 
     where :math:`R_L` is recall@L of the reordered lists. If queries have several relevant
-    documents, recall and nDCG count all of them, and other metrics the best one alone. So do F
-    and R.
+    documents, accuracy, success@m and MRR count the best one alone, and other metrics all of them.
+    So do F and R.
 
     Parameters
     ----------
@@ -47,8 +47,8 @@ def predict_reranked(
     n_reranked : int
         L, the number of documents of each list that are reordered.
     metric : str
-        Accuracy, recall@m, success@m, MRR or nDCG with m up to L. Without m, MRR and nDCG are those
-        of the L documents.
+        A mean of gains (`named_metric`), such as recall@m, MRR, MAP or nDCG with m up to L. Without
+        m, MRR, MAP and nDCG are those of the L documents.
 
     Notes
     -----

@@ -170,6 +170,11 @@ class RelevantRanks:
             of_each = replace(metric, n_ahead=n_ahead, n_relevant=n_relevant)
             yield Group(of_each, part, n_competitors, n_always)
 
+    @property
+    def class_weight(self) -> FloatArray:
+        """Weights (k1,) of the classes of the queries, or of the queries if candidates are own."""
+        return np.bincount(self.y, minlength=self.n_classes) / self.y.size
+
     def class_means(self, metric: GainMetric) -> FloatArray:
         """Means (k1, 1) of a known metric over the queries of each class; 0 without queries.
 

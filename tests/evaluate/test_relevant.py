@@ -212,7 +212,7 @@ def test_a_law_of_one_document_is_that_of_a_task():
     qrels = {query: dict([next(iter(found.items()))]) for query, found in qrels.items()}
     model = cb.BayesianExtrapolator(evidence="ranks")
     model.fit(cb.SourceTask.from_run(qrels, run, n_classes=300), **FEW)
-    best = RelevantLaw([model.law_], model.task.judged.relevant)
+    best = RelevantLaw([model.law_], model.task.judged.relevant, np.zeros((2, 300)))
     for name in ("recall@3", "precision@3", "map", "map@r", "r_precision", "ndcg@10"):
         metric, k = named_metric(name), np.array([50, 300, 5000])
         np.testing.assert_allclose(
