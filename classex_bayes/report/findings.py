@@ -40,6 +40,7 @@ from classex_bayes.results.extrapolation import (
     Extrapolation,
     checked_level,
 )
+from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, IntArray, RandomSeed
 
@@ -123,6 +124,12 @@ class Findings:
         """Checks of the model, after the extrapolations within the pilot, whose result it keeps."""
         _ = self.within
         return posterior_checks(self.model, self.task)
+
+    @property
+    def listed_of_model(self) -> list[Finding]:
+        """Checks of the model, without the discrepancies that are as usual."""
+        usual = self.replicates.discrepancies
+        return [c for c in self.replicates if c.name not in usual or c.is_note or not c.passed]
 
     @cached_property
     def driver(self) -> DrivingEvidence:
