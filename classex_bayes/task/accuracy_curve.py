@@ -1,6 +1,5 @@
 """Tests of which tables were printed: an accuracy curve, and the variance without true classes."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -19,11 +18,11 @@ _WARN_AT, _REFUSE_AT = 2.0, 4.0
 _SMALLEST_EFFECT = 2.0  # by default
 
 
-def printed_shares(values: Any, name: str, places: Sequence[Any], place: str) -> FloatArray:
+def printed_shares(values: Any, name: str, places: IntArray, place: str) -> FloatArray:
     """Shares in [0, 1] of a printed table, one for each of `places`, such as numbers of classes."""
     shares = np.atleast_1d(as_numeric(as_vector(values, name), name)).astype(float)
-    if shares.shape != (len(places),):
-        raise DataError(f"{name}: found shape {shares.shape} for {len(places)} values of {place}")
+    if shares.shape != places.shape:
+        raise DataError(f"{name}: found shape {shares.shape} for {places.size} values of {place}")
     bad = ~((shares >= 0) & (shares <= 1))
     if bad.any():
         first = int(np.argmax(bad))
@@ -189,8 +188,9 @@ class UnlabelledVariance:
     def covariance(self, k: IntArray) -> FloatArray:
         """Covariance of the accuracies at `k`: shape (n_k, n_k)."""
         table, (accuracy, _) = self.table, self.table.metric_bounds(Accuracy(), k)
-        is_joint = isinstance(table, RankTable) or table.n_each is None
-        n = np.full(k.size, table.n_test) if is_joint else table.instances(k)
+        n, is_joint = np.full(k.size, table.n_test), True
+        if isinstance(table, AccuracyCurve):
+            n, is_joint = table.instances(k), table.n_each is None
         # Half an instance keeps the variance of a perfect or hopeless accuracy positive.
         share = (accuracy * n + 0.5) / (n + 1)
         nested = np.minimum.outer(share, share) * (1 - np.maximum.outer(share, share))

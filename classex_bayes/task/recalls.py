@@ -96,8 +96,8 @@ def _in_order(recalls: Any) -> tuple[IntArray, FloatArray]:
     if not values or len(values) < len(recalls):
         found = "none" if not values else "the same m twice"
         raise DataError(f"recalls: found {found}, expected one recall or more, of different m")
-    m = sorted(values)
-    return np.array(m), printed_shares([values[i] for i in m], "recalls", m, "m")
+    m = np.array(sorted(values))
+    return m, printed_shares([values[i] for i in m.tolist()], "recalls", m, "m")
 
 
 def _m(key: Any) -> int:
@@ -154,7 +154,8 @@ def _instances(
 
     `recall` (n_m,) are the shares of instances with fewer better classes than `ends` (n_m,).
     """
-    counts = np.diff(np.round(n * np.append(recall, 1)).astype(np.int64), prepend=0)
+    n_up_to = np.round(n * np.append(recall, 1)).astype(np.int64)
+    counts = np.append(n_up_to[:1], n_up_to[1:] - n_up_to[:-1])
     share = np.diff(recall, prepend=0, append=1)
     weight = np.divide(share, counts, out=np.zeros(counts.size), where=counts > 0)
     min_better = np.append(0, ends).astype(np.int64)
