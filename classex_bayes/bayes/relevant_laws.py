@@ -134,11 +134,11 @@ class RelevantLaw(Law):
         k1, weight = np.array([self.ranks.n_classes]), self.ranks.class_weight
         drawn = self._given_queries(k1, metric)
         missing = clustered_covariance(self.ranks.class_means(metric), weight).item() - drawn.var()
-        return np.sqrt(max(missing, 0.0)) / max(float(drawn.mean()), _SMALLEST_MEAN)
+        return float(np.sqrt(max(float(missing), 0.0))) / max(float(drawn.mean()), _SMALLEST_MEAN)
 
     def _given_queries(self, k: FloatArray | IntArray, metric: GainMetric) -> FloatArray:
         """Value (..., n_k) without the sampling error of the coefficients."""
-        sizes, total = np.atleast_1d(np.asarray(k, dtype=float)), 0.0
+        sizes, total = np.atleast_1d(np.asarray(k, dtype=float)), np.zeros(1)
         for law, shares in zip(self.laws, self._shares, strict=True):
             groups, coefficient = shares.coefficients(self.ranks, metric)
             value = np.zeros((sizes.size, law.basis.knots.size))
@@ -150,7 +150,7 @@ class RelevantLaw(Law):
                 found = metric.expected_of(metrics, law.basis, among)
                 value += np.einsum("ge,gke->ke", coefficient[of_these], found)
             total = total + law.weights @ value.T
-        return np.asarray(total)
+        return total
 
     @cached_property
     def _shares(self) -> list[Shares]:
@@ -181,7 +181,7 @@ def fitted_laws(
         if number == 1 and best is not None:
             laws.append(best)
             continue
-        fitted = fitted_copy(model, SourceTask(table), seed, **fitting)
+        fitted: Any = fitted_copy(model, SourceTask(table), seed, **fitting)
         laws.append(fitted.law_)
         later = bool(number == len(ranks.tables) <= ranks.n_ahead.max())
         notes[f"relevant document {number}{' and all later ones' * later}"] = fitted.notes_

@@ -57,7 +57,7 @@ class Law(ABC):
         few = np.unique(np.append(np.arange(0, grid.size, _SKIPPED), grid.size - 1))
         coarse = sign * self.expected(grid[few], metric).reshape(-1, few.size)
         above = np.minimum.accumulate(coarse, axis=1) >= sign * level
-        first, last = above.all(axis=0).sum() - 1, above.any(axis=0).sum()
+        first, last = int(above.all(axis=0).sum()) - 1, int(above.any(axis=0).sum())
         near = np.arange(few[max(first, 0)], few[min(last, few.size - 1)] + 1)
         grid = grid[np.union1d(near, [0, grid.size - 1])]
         values = self.expected(grid, metric)

@@ -27,7 +27,7 @@ class Group(NamedTuple):
     n_competitors: int  # number of irrelevant documents that they met
     n_always: int  # documents that are always among the k
 
-    def sizes(self, k: IntArray | FloatArray) -> IntArray | FloatArray:
+    def sizes(self, k: Any) -> Any:
         """Number of irrelevant documents + 1 (n_k,) among k documents."""
         return np.clip(k - self.n_always + 1, 1, None)
 
@@ -175,11 +175,12 @@ class RelevantRanks:
         """Weights (k1,) of the classes of the queries, or of the queries if candidates are own."""
         return np.bincount(self.y, minlength=self.n_classes) / self.y.size
 
-    def class_means(self, metric: GainMetric) -> FloatArray:
+    def class_means(self, metric: Metric) -> FloatArray:
         """Means (k1, 1) of a known metric over the queries of each class; 0 without queries.
 
         If candidates are their own, they are those of the queries.
         """
+        assert isinstance(metric, GainMetric)
         weight, n_queries = self.coefficient(metric), np.bincount(self.y, minlength=self.n_classes)
         sums, k1 = np.zeros(n_queries.size), np.array([self.n_classes])
         for group in self.groups(metric, np.arange(self.query.size)):
@@ -213,7 +214,7 @@ class RelevantRanks:
         The best ones have law 0, the second ones 1, and the last law has all later ones.
         """
         n_queries = np.bincount(self.n_ahead)
-        n_laws = min(max(np.count_nonzero(n_queries >= _FEWEST_QUERIES), 2), _LAST_LAW)
+        n_laws = int(np.clip(np.count_nonzero(n_queries >= _FEWEST_QUERIES), 2, _LAST_LAW))
         return np.minimum(self.n_ahead, n_laws - 1)
 
     @cached_property

@@ -285,6 +285,19 @@ def of_sampled(metric):
     return cb.estimators.SampledMetrics().fit(documents()).predict(300, metric=metric)
 
 
+def entries():
+    """Tasks of classes with two entries each: templates, labels in lists, and tasks of these."""
+    gallery, label = np.random.default_rng(1).normal(size=(12, 3)), np.repeat(np.arange(6), 2)
+    probes = gallery[::2] + 0.1
+    first = cb.SourceTask.from_embeddings(probes, gallery, np.arange(6), gallery_y=label)
+    batches = cb.SourceTask.from_batches(
+        [(probes[:3], [0, 1, 2]), (probes[3:], [3, 4, 5])], gallery=gallery, gallery_y=label
+    )
+    nearest = ((probes[:, None] - gallery) ** 2).sum(axis=2).argsort(axis=1)
+    lists = cb.SourceTask.from_search(label[nearest], np.arange(6), n_classes=6)
+    return first, batches, lists, first.subsample(4, random_seed=1), first.without_scores()
+
+
 RECALL = "queries have several relevant documents"
 PART = {"a": documents(), "b": documents(31)}
 DOCUMENTS = [
@@ -302,6 +315,12 @@ DOCUMENTS = [
         for call in (of_bounds, of_sampled)
     ],
     Bad(partial(planned, documents(), 300, metric="recall@5"), "", RECALL),
+    *[
+        Bad(task.metric, "metric", "several entries from_run(qrels, run", {"metric": metric}, call)
+        for task in entries()
+        for metric in ("map", "ap@5", "map@r", "Rprec", "precision@3", "recall@3", "ndcg")
+        for call in (partial(task.metric, "success@3"), partial(task.metric, "mrr"))
+    ],
     Bad(lambda: cb.sensitivity(model(), 300, metric="recall@5"), "", RECALL),
 ]
 

@@ -1,5 +1,6 @@
 """Metrics of retrieval against enumeration, closed forms, arbitrary precision and sampled ranks."""
 
+from dataclasses import replace
 from itertools import combinations
 
 import mpmath
@@ -9,7 +10,7 @@ from helpers import few_examples
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import log_ndtr, ndtr
-from scipy.stats import hypergeom
+from scipy.stats import binom, hypergeom
 
 from classex_bayes.core import MixtureLaw, RadialBasis, named_metric
 from classex_bayes.core.basis import n_better_bins
@@ -228,6 +229,27 @@ def test_subsampled_estimate_is_unbiased(basis, n_classes, name):
     metric = named_metric(name)
     mean = metric.given_n_better(n_better, n_classes, k).T @ share
     np.testing.assert_allclose(mean, metric.expected(basis, k), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["map", "map@5", "map@r", "ndcg@4", "recall@4", "r_precision"])
+@pytest.mark.parametrize("k", [2, 40, 1000])
+def test_gains_of_later_documents(name, k):
+    """Of the j-th of R relevant documents, whose sums are shared, one by one and by their law."""
+    metric, basis = named_metric(name), RadialBasis(np.array([-1.0, 1.5, 3.0]), 0.3)
+    places = [(0, 1), (0, 6), (2, 6), (5, 6)]
+    metrics = [replace(metric, n_ahead=ahead, n_relevant=n) for ahead, n in places]
+    found = metric.expected_of(metrics, basis, np.array([k]))
+    eps = np.arange(-9, 9, 0.1)
+    weight = np.exp(-(eps**2) / 2) / np.exp(-(eps**2) / 2).sum()
+    z = basis.knots[:, None] + 0.3 * eps
+    chance = weight @ binom(k - 1, ndtr(-z)[..., None]).pmf(np.arange(k))
+    for of_one, (ahead, n), values in zip(metrics, places, found, strict=True):
+        np.testing.assert_allclose(of_one.expected(basis, np.array([k])), values, atol=1e-13)
+        rank = np.arange(1, k + 1) + ahead
+        key, _, m = name.partition("@")
+        last = n if m == "r" or key == "r_precision" else float(m or np.inf)
+        discount = {"map": 1 / rank, "ndcg": 1 / np.log2(1 + rank)}.get(key, np.ones(k))
+        np.testing.assert_allclose(values[0], chance @ (discount * (rank <= last)), atol=1e-9)
 
 
 def test_uniform_favorability_makes_every_rank_as_likely():

@@ -65,9 +65,8 @@ class ComparedScores(ScoreSource):
             better.append(_pairs(rows[erring[place]], column))
         found = _sparse(better, source.shape), _sparse(tied, source.shape)
         lists, lowest = NearestClasses.with_masks(source, y)
-        return cls(
-            *found, lists, two_values, lowest, getattr(source, "distance", None), source.several
-        )
+        distance, several = getattr(source, "distance", None), getattr(source, "several", False)
+        return cls(*found, lists, two_values, lowest, distance, several)
 
     @classmethod
     def joined(cls, parts: Sequence["ComparedScores"]) -> Self:

@@ -49,7 +49,6 @@ class ScoreSource(BestScores, Protocol):
 
     has_scores: ClassVar[bool] = True  # whether they can be read here and again
     is_local: ClassVar[bool] = True  # whether blocks are read here and not on workers
-    several: bool = False  # whether classes have several templates
 
     def scores(self, rows: IntArray) -> FloatArray:
         """Scores of the instances `rows` in double precision, larger is better."""
@@ -234,7 +233,7 @@ class ConcatenatedScores(ScoreSource):
             for source in sources
             for leaf in (source.sources if isinstance(source, ConcatenatedScores) else (source,))
         )
-        self.several = any(source.several for source in self.sources)
+        self.several = any(getattr(source, "several", False) for source in self.sources)
         self._starts = np.cumsum([0, *(source.shape[0] for source in self.sources)])
 
     @property
