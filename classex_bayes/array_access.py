@@ -176,7 +176,7 @@ def as_array(values: Any, name: str) -> Any:
         method = next((m for m in ("toarray", "todense", "collect") if hasattr(values, m)), None)
         remedy = f"; pass {name}.{method}()" if method else remedy
         if method in ("toarray", "todense"):
-            remedy += ", in which entries that are not stored are 0, the best of distances"
+            remedy += ", where entries that are not stored are 0, the best of distances"
         raise DataError(f"{name}: expected a list or an array, found {found}{remedy}")
     if array.dtype.kind == "O" and array.size and isinstance(array.flat[0], Mapping):
         raise DataError(

@@ -198,11 +198,9 @@ def _read_entry_lines(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame
         found = " ".join(table.iloc[row]).strip()
         expected = " ".join(name for name in names if name != "more")
         raise DataError(f"{kind}: found {found!r} in row {row}, expected {expected}")
-    numbers = table[wanted[2]].replace({**TEXT_GRADES} if kind == "qrels" else {})
-    try:
-        table = table[wanted].assign(**{wanted[2]: numbers.astype(float)})
-    except ValueError as error:
-        raise DataError(f"{kind}: expected numbers as {wanted[2]}: {error}") from None
+    if kind == "qrels":
+        table[wanted[2]] = table[wanted[2]].replace(TEXT_GRADES)
+    table = table[wanted].astype({wanted[2]: float})
     if kind == "run" and wanted == names[:3]:
         ranks = table.groupby(wanted[0]).cumcount() + 1
         if (table[wanted[2]] == ranks).all():

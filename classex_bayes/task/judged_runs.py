@@ -331,7 +331,7 @@ def _read_entries(values: Any, name: str) -> tuple[pd.Index, pd.DataFrame]:
         queries, numbers = list(dict.fromkeys(query)), values[present[columns[2]]]
     numbers = as_vector(numbers, name)
     if name == "qrels" and contents(numbers) == "text":
-        numbers = np.array([TEXT_GRADES.get(grade, grade) for grade in numbers.tolist()])
+        numbers = as_vector([TEXT_GRADES.get(grade, grade) for grade in numbers.tolist()], name)
     if numbers.dtype.kind == "b" and name == "qrels":
         numbers = numbers.astype(int)
     number = as_numeric(numbers, name)

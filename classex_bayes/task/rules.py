@@ -25,8 +25,6 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.typing import FloatArray
 
-_ROUNDING = 1e-9  # of weights that are equal
-_FEW_WAYS = 20  # of usual episodes
 _FEWEST = 10  # rows, classes or errors; the standard error of fewer is itself uncertain
 _WORDS = {True: "ok", False: "WARNING", None: "not checked"}
 
@@ -224,16 +222,10 @@ def _beyond(tested: Tested) -> Mapping[str, Any] | None:
 def _pool(tested: Tested) -> Mapping[str, Any] | None:
     """Instances for each unit, if candidates may have been drawn again and again from few classes.
 
-    Nothing in the data shows it. Users hardly have so many test items. Columns are ways of episodes
-    only if they are few.
+    Nothing in the data shows it, but users hardly have so many test items.
     """
     table = tested.table
-    if not table.is_labelled:
-        return None
-    is_small = (
-        table.influence is not None and table.is_simple_random and table.n_classes < _FEW_WAYS
-    )
-    if table.pool is not None or (table.competitors_shared and not is_small):
+    if table.competitors_shared or table.pool is not None or not table.is_labelled:
         return None
     n_units = np.unique(table.y).size
     return {"value": table.n_test / n_units, "n": n_units, "nouns": tested.nouns}
@@ -251,21 +243,17 @@ def _weights(tested: Tested) -> Mapping[str, Any] | None:
         return None
     counts, weight = np.bincount(table.y, minlength=table.n_classes), table.class_weight
     drawn = counts > 0
-    if not table.is_simple_random or drawn.all() or not k.size:
+    log_counts = np.log(counts[drawn])
+    if not table.is_simple_random or drawn.all() or not k.size or not log_counts.std():
         return None
-    if np.ptp(weight[drawn]) > _ROUNDING or not (log_counts := np.log(counts[drawn])).std():
+    if not np.allclose(weight[drawn], 1 / log_counts.size):
         return None
-    of_class = tested.variance.unit_means(k)[drawn, 0]
-    accuracy = float(of_class.mean())
-    of_instances = float(np.average(of_class, weights=counts[drawn]))
-    correlation = np.corrcoef(log_counts, of_class)[0, 1] if of_class.std() else 0.0
-    is_clear = abs(correlation) * of_class.size**0.5 > 3
-    return {
-        "value": abs(of_instances - accuracy) if is_clear else 0.0,
-        "accuracy": accuracy,
-        "of_instances": of_instances,
-        "nouns": tested.nouns,
-    }
+    right = tested.variance.unit_means(k)[drawn, 0]
+    alike, of_instances = float(right.mean()), float(np.average(right, weights=counts[drawn]))
+    correlation = np.corrcoef(log_counts, right)[0, 1] if right.std() else 0.0
+    value = abs(of_instances - alike) * (abs(correlation) * right.size**0.5 > 3)
+    numbers = {"alike": alike, "of_instances": of_instances}
+    return {"value": value, **numbers, "nouns": tested.nouns}
 
 
 # Measures: true classes score better than wrong ones
@@ -402,14 +390,9 @@ def _reranked(tested: Tested) -> Mapping[str, Any] | None:
     first = -(-length // 4)
     late = int((listed & (table.min_better >= first)).sum())
     power = np.log1p(n_missed / n_listed) / np.log(table.n_classes / length)
-    return {
-        "value": binom.cdf(late, n_listed, 1 - (first / length) ** power),
-        "late": late,
-        "first": first,
-        "missed": n_missed,
-        "length": length,
-        "true": tested.nouns.true,
-    }
+    chance = binom.cdf(late, n_listed, 1 - (first / length) ** power)
+    numbers = {"late": late, "first": first, "missed": n_missed, "length": length}
+    return {"value": chance, **numbers, "true": tested.nouns.true}
 
 
 def _candidates(tested: Tested) -> Mapping[str, Any] | None:
@@ -460,13 +443,9 @@ def _entries_of_one_class(tested: Tested) -> Mapping[str, Any] | None:
     n_found_tested = np.count_nonzero(is_tested[found])
     beaten = np.unique(loser[again & ~is_tested[winner]]).size
     chance = hypergeom.cdf(n_found_tested, table.n_classes - 1, n_tested - 1, found.size)
-    return {
-        "value": chance if beaten > n_repeated / 10 else 1.0,
-        "beaten": beaten,
-        "of": n_repeated,
-        "found": found.size,
-        "tested": n_found_tested,
-    }
+    value = chance if beaten > n_repeated / 10 else 1.0
+    numbers = {"beaten": beaten, "of": n_repeated, "found": found.size}
+    return {"value": value, **numbers, "tested": n_found_tested}
 
 
 # Measures: scores show how near a class is
@@ -559,7 +538,8 @@ _CLASSES = Rule(
     "number of classes", _classes,
     20,  # of fewer, the standard error of an accuracy may be above 0.5 / 20**0.5 = 0.11
     "{found}",
-    " are few. Rely on intervals and not on means or point estimates, and test {limit:.0f} or more",
+    " are few. Rely on intervals and not on means or point estimates, and test {limit:.0f} or "
+    "more. If they are ways of episodes, use SourceTask.from_negatives with pool=",
     at_least=True, is_note=True,
 )  # fmt: skip
 _GUESSING = Rule(
@@ -593,17 +573,17 @@ RULES = (
     ERRORS,
     Rule(
         "pool of candidates", _pool,
-        30,  # few users have more test items, and few tests of a dozen classes more instances
+        30,  # few users have more test items
         "there are {value:.0f} {nouns.instances} for each of {n} {nouns.units}",
         ". If their candidates were drawn again and again from the same few classes, as in "
         "episodes of N ways, the interval is too short: pass pool=, the number of these classes, "
         "to SourceTask.from_negatives or from_ranks, with the class of each row as y",
-        is_note=True, needs="candidates of each instance's own, or few columns",
+        is_note=True, needs="candidates of each instance's own",
     ),
     Rule(
         "weights of classes", _weights,
         0.03,  # of the accuracy; less hardly matters next to an interval
-        "the accuracy is {accuracy:.3f} if all {nouns.units} weigh alike, as here, and "
+        "the accuracy is {alike:.3f} if all {nouns.units} weigh alike, as here, and "
         "{of_instances:.3f} if all {nouns.instances} do",
         "; pass class_weight='instances' for the latter, such as the share of users whose item is "
         "found",
@@ -673,7 +653,7 @@ RULES = (
     ),
     Rule(
         "entries of one class", _entries_of_one_class,
-        0.001,  # rounded to competitors, so that sound data hardly reach 0.01
+        0.001,  # of 900 sound tasks none was below 0.01
         "{beaten} of {of} classes lose again and again to untested ones that beat few others; of "
         "the {found} classes that beat others so, {tested} are tested",
         ", as if several entries of a class competed, of which y names one: pass the class of each "

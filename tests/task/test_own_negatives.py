@@ -310,7 +310,7 @@ def test_variance_of_a_pool_is_that_of_its_classes():
 def test_pool_is_named_in_notes_and_asked_for():
     rng = np.random.default_rng(6)
     rows = episodes(rng)
-    asked = "pool=, the number of these classes"
+    asked = "pool="
     task = of_episodes(*rows, pool=20)
     assert any("the same 20 classes" in note for note in task.notes)
     assert task.design_effect() > 2 * of_episodes(*rows).design_effect()

@@ -218,6 +218,12 @@ def popular(rng, by_users=False, prefers=1.0, lead=2):
     return scores(values, item, class_weight="instances" if by_users else None, **SEVERAL)
 
 
+def few_classes(rng, n=1000, pool=None):
+    """Ranks among 4 negatives of instances of 20 classes."""
+    ranks = 1 + rng.binomial(4, 0.1, n)
+    return cb.SourceTask.from_ranks(ranks, np.arange(n) % 20, n_negatives=4, pool=pool)
+
+
 # Classes that dominate, searches that failed
 
 
@@ -375,6 +381,7 @@ FAULTS = [
         for length in (None, 10, 40)
     ),
     ("entries of one class", "five instances", partial(entries, n=40, repeats=5)),
+    ("pool of candidates", "episodes", few_classes),
     ("weights of classes", "items", popular),
     ("weights of classes", "rare ones found", partial(popular, prefers=-2.0, lead=5)),
     ("dominant class", "three", winners),
@@ -464,6 +471,8 @@ SOUND = [
         for alike in (0.1, 0.5)
         for share in (0.2, 0.5, 0.8)
     ),
+    ("pool of candidates", "pool", partial(few_classes, pool=20)),
+    ("pool of candidates", "users", partial(few_classes, n=200)),
     ("weights of classes", "users", partial(popular, by_users=True)),
     ("weights of classes", "no preference", partial(popular, prefers=0.0)),
     (
