@@ -323,9 +323,9 @@ RULES_OF_ALL_SCORES = (
         "probabilities", _probabilities,
         0,
         "{value:.0%} of the rows of scores are made of probabilities over the classes",
-        ", which depend on all classes although the ranks do not. If the classifier was trained "
-        "jointly on these classes, test it with measure_drift. Rates at a threshold need the "
-        "scores before normalisation",
+        ". Accuracies are predicted from their logarithms, as from the logits. If the classifier "
+        "was trained jointly on these classes, test it with measure_drift. Rates at a threshold "
+        "need the logits",
         is_note=True,
     ),
 )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from classex_bayes.core.ranks.nearest import SHORTEST_LIST, NearestClasses
+from classex_bayes.core.ranks.nearest import LARGEST_SUM, SHORTEST_LIST, NearestClasses
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -28,7 +28,6 @@ OUTSIDE = -1.0
 AS_GIVEN, LOGARITHMS, WITHOUT_ORIGIN = "as given", "logarithms", "without an origin"
 CENTRED, STANDARDISED = "centred in each row", "standardised in each row"
 _WITH_MOMENTS = 0.9  # share of the rows whose scores can be standardised
-_LARGEST_SUM = 1.01  # of probabilities in half precision
 _BEYOND = 0.1  # distance of the origin from the best score, in standard deviations
 _OUTLIER = 10.0  # distance of outliers from the 95th percentile, in its distance from the median
 # With fewer classes the halves are too small for tails. With fewer effective classes (their weights
@@ -75,8 +74,7 @@ class ScoreForm(NamedTuple):
 
     def is_known(self, moments: FloatArray) -> BoolArray:
         """Whether rows whose wrong scores have the moments (n, 2) have this form."""
-        known = np.isfinite(moments).all(axis=1)
-        return known | (self.name not in (CENTRED, STANDARDISED))
+        return np.isfinite(moments).all(axis=1) | (self.name not in (CENTRED, STANDARDISED))
 
     def log_distance(self, scores: FloatArray, moments: FloatArray) -> FloatArray:
         """Log distances of scores (n, m) of rows whose wrong scores have these moments (n, 2)."""
@@ -100,12 +98,12 @@ def tail_scores(task: SourceTask) -> NearestClasses:
     rounded to 0, the class has no distance.
     """
     nearest = task.nearest_classes
-    scores = np.column_stack([nearest.true, nearest.scores])
-    scores = np.where(np.isfinite(scores), scores, 0.0)
-    if nearest.has_origin or scores.min() < 0 or scores.sum(axis=1).max() > _LARGEST_SUM:
+    listed = np.column_stack([nearest.true, nearest.scores])
+    total = np.where(np.isfinite(listed), listed, 0.0).sum(axis=1)
+    if nearest.has_origin or not _are_between_0_and_1(nearest) or total.max() > LARGEST_SUM:
         return nearest
-    true, listed = _logarithms(nearest.true), _logarithms(nearest.scores)
-    return replace(nearest, true=true, scores=listed, moments=nearest.log_moments)
+    true, scores = _logarithms(nearest.true), _logarithms(nearest.scores)
+    return replace(nearest, true=true, scores=scores, moments=nearest.log_moments)
 
 
 def _logarithms(scores: FloatArray) -> FloatArray:
@@ -122,18 +120,19 @@ def score_forms(nearest: NearestClasses) -> list[ScoreForm]:
     are the same for logits and the logarithms of their softmax: centred and standardised in each
     row, or as given if the moments of the rows are unknown, and without an origin.
     """
-    if nearest.has_origin or _are_between_0_and_1(nearest):
-        given = ScoreForm(scale_of(nearest))
-        logarithms = ScoreForm(DistanceScale(), LOGARITHMS)
-        return [given] if nearest.has_origin else [given, logarithms]
-    has_moments = np.isfinite(nearest.moments).all(axis=1).mean() >= _WITH_MOMENTS
+    if nearest.has_origin:
+        return [ScoreForm(scale_of(nearest))]
+    near, far = [AS_GIVEN], WITHOUT_ORIGIN
+    if _are_between_0_and_1(nearest):
+        far = LOGARITHMS
+    elif np.isfinite(nearest.moments).all(axis=1).mean() >= _WITH_MOMENTS:
+        near = [CENTRED, STANDARDISED]
     forms = []
-    for name in (CENTRED, STANDARDISED) if has_moments else (AS_GIVEN,):
-        form = ScoreForm(DistanceScale(), name)
-        scores = (nearest.scores, nearest.true[:, None])
+    for name in near:
+        form, scores = ScoreForm(DistanceScale(), name), (nearest.scores, nearest.true[:, None])
         wrong, true = (form.transformed(values, nearest.moments) for values in scores)
         forms.append(ScoreForm(_beyond(wrong, true[:, 0]), name))
-    return [*forms, ScoreForm(DistanceScale(), WITHOUT_ORIGIN)]
+    return [*forms, ScoreForm(DistanceScale(), far)]
 
 
 def _are_between_0_and_1(nearest: NearestClasses) -> bool:
@@ -142,7 +141,7 @@ def _are_between_0_and_1(nearest: NearestClasses) -> bool:
     best, (mean, sd) = best[np.isfinite(best)], nearest.moments.T
     # The variance of numbers between 0 and 1 is at most this (Bhatia and Davis, 2000).
     beyond = sd**2 > mean * (1 - mean) + _ROUNDING
-    return bool(best.min() >= 0 and best.max() <= 1 and not beyond.any())
+    return bool(best.min(initial=0) >= 0 and best.max(initial=1) <= 1 and not beyond.any())
 
 
 def scale_of(nearest: NearestClasses) -> DistanceScale:

@@ -464,10 +464,10 @@ class DeviceEmbeddingBlock(_Probes):
             classes[rows] = np.sort(np.argpartition(-whole, width - 1, axis=1)[:, :width], axis=1)
             scores[rows] = np.take_along_axis(whole, classes[rows], axis=1)
         true = self.reference_scores(np.arange(n), self._y)
-        moments = np.full_like(products, np.nan)  # without those of logarithms
-        moments[0], moments[3] = products[0], products[3] / self._unit
-        moments[1:3] = (products[1:3] - self._offset) / self._unit
-        return BestClasses(classes, scores, true, moments)
+        products[1:3] -= self._offset  # lowest and mean
+        products[1:4] /= self._unit
+        products[4:] = np.nan  # logarithms are for probabilities alone
+        return BestClasses(classes, scores, true, products)
 
     def _scores(self) -> Iterator[tuple[slice, Any]]:
         """Tiles of classes, and scores of these in single precision on the device."""

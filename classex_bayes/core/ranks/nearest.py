@@ -29,6 +29,7 @@ _BLOCK_PAIRS = 2**22
 _MASKED = 10.0, 1e3
 # Fewer scores have no useful standard deviation, nor have scores that differ by rounding alone.
 _FEWEST_SCORES, _EQUAL = SHORTEST_LIST, 1e-12
+LARGEST_SUM = 1.01  # of probabilities, in half precision
 
 
 class BestClasses(NamedTuple):
@@ -53,42 +54,38 @@ def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
     """Put moments of the finite wrong scores of rows into `moments` (6, n).
 
     These are their number, the lowest one, their mean and standard deviation, and those of their
-    logarithms, which are NaN if the scores are not between 0 and 1. Zeros count as the smallest
+    logarithms, which are NaN if the scores are no probabilities. Zeros count as the smallest
     positive score, because a softmax is rounded to 0. `scores` are (n, k1), and `y` (n,) the true
     classes.
     """
     wrong = np.empty(scores.shape[1])
     for i in range(scores.shape[0]):
-        number, lowest, highest, least = 0, np.inf, -np.inf, np.inf
+        number, lowest = 0, np.inf
         for j in range(scores.shape[1]):
             score = scores[i, j]
             if j != y[i] and np.isfinite(score):
                 wrong[number] = score
                 number += 1
-                lowest, highest = min(lowest, score), max(highest, score)
-                if score > 0:
-                    least = min(least, score)
-        moments[0, i], moments[1, i] = number, lowest
-        moments[2, i], moments[3, i] = _moments(wrong[:number])
-        moments[4:, i] = np.nan
-        if lowest >= 0 and highest <= 1 and least <= 1:
-            for j in range(number):
-                wrong[j] = np.log(max(wrong[j], least))
-            moments[4, i], moments[5, i] = _moments(wrong[:number])
+                lowest = min(lowest, score)
+        values = wrong[:number]
+        moments[0, i], moments[1, i], moments[2:, i] = number, lowest, np.nan
+        if number:
+            moments[2, i], moments[3, i] = _moments(values)
+        if lowest >= 0 and 0 < number * moments[2, i] <= LARGEST_SUM:
+            least = values[values > 0].min()
+            moments[4, i], moments[5, i] = _moments(np.log(np.maximum(values, least)))
 
 
 @compiled(nogil=True)
 def _moments(values: FloatArray) -> tuple[float, float]:
-    """Mean and standard deviation of values (n,); 0 if there are none."""
-    first, total, square = 0.0, 0.0, 0.0
-    if values.size:
-        first = values[0]  # the origin of the sum, which keeps digits
+    """Mean and standard deviation of values (n,)."""
+    total, square = 0.0, 0.0
     for value in values:
-        total += value - first
-    mean = first + total / max(values.size, 1)
+        total += value - values[0]  # the origin of the sum, which keeps digits
+    mean = values[0] + total / values.size
     for value in values:
         square += (value - mean) ** 2
-    return mean, np.sqrt(square / max(values.size, 1))
+    return mean, np.sqrt(square / values.size)
 
 
 class BestScores(RankableScores, Protocol):
@@ -128,7 +125,7 @@ class NearestClasses:
         fewer than 15, if they are equal, if a number such as -1e9 masks some, or if only a list is
         known.
     log_moments : array of shape (n, 2)
-        Those of the logarithms of the scores. NaN, too, if the scores are not between 0 and 1.
+        Those of the logarithms of probabilities, with a sum of at most 1; NaN for other scores.
     perfect : float or None
         Score of an instance that equals its template: 0 for distances, 1 for the cosine. None if
         the scores have no such origin.
@@ -193,8 +190,7 @@ class NearestClasses:
                 read(part)
         else:
             for_each(read, parts)
-        of_source = source.perfect, is_negated(source)
-        lists = cls(classes, scores, true, moments, log_moments, *of_source)
+        lists = cls(classes, scores, true, moments, log_moments, source.perfect, is_negated(source))
         return lists, lowest
 
     def without_masks(self, lowest: FloatArray) -> Self:
