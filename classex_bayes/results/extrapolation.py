@@ -221,7 +221,7 @@ class Extrapolation(CurveDraws):
 
         The other arguments are those of `from_draws`.
         """
-        draws = np.asarray(values, dtype=float)[None, None, :]
+        draws = np.atleast_1d(np.asarray(values, dtype=float))[None, None]
         return cls.from_draws(
             k, draws, estimator, "none", n_classes, notes, estimand, warned=warned
         )
