@@ -162,7 +162,8 @@ def number_at_one_k[**P, R](function: Callable[P, R]) -> Callable[P, R]:
     @wraps(function)
     def at_k(*args: P.args, **kwargs: P.kwargs) -> Any:
         result: Any = function(*args, **kwargs)
-        if np.ndim(signature.bind(*args, **kwargs).arguments.get("k")):
+        k: Any = signature.bind(*args, **kwargs).arguments.get("k")
+        if np.ndim(k):
             return result
         if isinstance(result, tuple):
             return tuple(values.reshape(())[()] for values in result)
