@@ -27,7 +27,7 @@ def test_recalls_are_counts_between_two_m():
         [task.metric(f"recall@{m}", 40) for m in TABLE], [*TABLE.values()]
     )
     assert task.table.made_from == "recalls" and task.classes is None
-    assert task.grid().tolist() == [40] and task.accuracy(40)[0] == pytest.approx(0.52)
+    assert task.grid().tolist() == [40] and task.accuracy(40) == pytest.approx(0.52)
 
 
 def test_bounds_are_those_of_the_ranks_at_the_ends():
@@ -42,7 +42,7 @@ def test_bounds_are_those_of_the_ranks_at_the_ends():
 def test_shares_that_are_no_whole_numbers_of_instances_are_kept():
     task = recalls({1: 0.517, 3: 0.5555}, n_test=9)
     assert task.n_test == 9
-    assert task.accuracy(40)[0] == pytest.approx(0.517, abs=0.06)  # of 9 instances, 5 are 0.556
+    assert task.accuracy(40) == pytest.approx(0.517, abs=0.06)  # of 9 instances, 5 are 0.556
     task = recalls({1: 0.517, 3: 0.5555}, n_test=1009)
     np.testing.assert_allclose(
         [task.metric(f"recall@{m}", 40) for m in (1, 3)], [0.517, 0.5555], atol=1e-9
@@ -51,7 +51,7 @@ def test_shares_that_are_no_whole_numbers_of_instances_are_kept():
 
 def test_ends_of_recalls():
     none, every = recalls({1: 0.0}), recalls({1: 1.0, 5: 1.0})
-    assert none.accuracy(40)[0] == 0 and every.accuracy(40)[0] == 1
+    assert none.accuracy(40) == 0 and every.accuracy(40) == 1
     with pytest.raises(ValueError, match="recalls alone, but exact ranks"):
         _ = every.ranks
     assert recalls({5: 0.8}).grid().size == 0
@@ -110,7 +110,7 @@ def test_classes_with_several_candidates(spread):
 def test_several_candidates_whose_ends_coincide():
     task = recalls({1: 0.5, 3: 0.6, 4: 0.7}, n_classes=40, per_unit=5)
     assert bin_counts(task.table).sum() == pytest.approx(100)
-    assert task.accuracy(40)[0] == pytest.approx(0.5)
+    assert task.accuracy(40) == pytest.approx(0.5)
 
 
 def test_names_of_recalls():
