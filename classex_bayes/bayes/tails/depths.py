@@ -94,8 +94,8 @@ def tail_scores(task: SourceTask) -> NearestClasses:
     """The nearest wrong classes of a task, with log p in place of probabilities p.
 
     Of a softmax these are the logits up to a constant of each row. Scores that are not negative,
-    and whose sum never exceeds 1 in a row, are probabilities of all classes or of some. If p was
-    rounded to 0, the class has no distance. Lists of the best scores of a row stay as they are.
+    with a sum of at most 1 in each row, are probabilities of all classes or of some. A class whose
+    p was rounded to 0 has no distance. Lists of the best scores of a row stay as they are.
     """
     nearest = task.nearest_classes
     listed = np.column_stack([nearest.true, nearest.scores])
