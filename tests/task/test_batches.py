@@ -148,7 +148,7 @@ def test_masks_do_not_depend_on_the_batches(height, masks):
     found = SourceTask.from_batches(batches(scores, y, cuts=cuts))
     assert_same(found, whole)
     assert np.isnan(found.nearest_classes.moments).any()  # of rows with a mask
-    for name in ("mean", "sd"):
+    for name in ("moments", "log_moments"):
         one, other = (getattr(task.nearest_classes, name) for task in (found, whole))
         np.testing.assert_allclose(one, other)
     halves = [

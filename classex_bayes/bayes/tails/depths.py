@@ -25,7 +25,7 @@ LARGEST_DEPTH = 15.0
 # are tied, ruled out or not listed.
 OUTSIDE = -1.0
 # Names of the forms of the scores.
-AS_GIVEN, LOGARITHMS, WITHOUT_ORIGIN = "as given", "logarithms", "without an origin"
+AS_GIVEN, LOGARITHMS = "as given", "logarithms"
 CENTRED, STANDARDISED = "centred in each row", "standardised in each row"
 _WITH_MOMENTS = 0.9  # share of the rows whose scores can be standardised
 _BEYOND = 0.1  # distance of the origin from the best score, in standard deviations
@@ -94,13 +94,14 @@ def tail_scores(task: SourceTask) -> NearestClasses:
     """The nearest wrong classes of a task, with log p in place of probabilities p.
 
     Of a softmax these are the logits up to a constant of each row. Scores that are not negative,
-    and whose sum never exceeds 1 in a row, are probabilities of all classes or of some. If p was
-    rounded to 0, the class has no distance.
+    with a sum of at most 1 in each row, are probabilities of all classes or of some. A class whose
+    p was rounded to 0 has no distance. Lists of the best scores of a row stay as they are.
     """
     nearest = task.nearest_classes
     listed = np.column_stack([nearest.true, nearest.scores])
     total = np.where(np.isfinite(listed), listed, 0.0).sum(axis=1)
-    if nearest.has_origin or not _are_between_0_and_1(nearest) or total.max() > LARGEST_SUM:
+    is_known = np.isfinite(nearest.log_moments).all(axis=1).mean() >= _WITH_MOMENTS
+    if nearest.has_origin or not is_known or total.max() > LARGEST_SUM:
         return nearest
     true, scores = _logarithms(nearest.true), _logarithms(nearest.scores)
     return replace(nearest, true=true, scores=scores, moments=nearest.log_moments)
@@ -116,23 +117,23 @@ def score_forms(nearest: NearestClasses) -> list[ScoreForm]:
     """Forms of the scores to choose from.
 
     Distances and cosines have a known origin, which other forms would lack. Other scores between 0
-    and 1, such as kernels, have their logarithms as a second form. The rest has three forms, which
-    are the same for logits and the logarithms of their softmax: centred and standardised in each
-    row, or as given if the moments of the rows are unknown, and without an origin.
+    and 1, such as kernels, have their logarithms as a second form. The rest is centred or
+    standardised in each row, if the moments of the rows are known. These two forms are the same for
+    logits and for the logarithms of their softmax.
     """
+    given = ScoreForm(scale_of(nearest))
     if nearest.has_origin:
-        return [ScoreForm(scale_of(nearest))]
-    near, far = [AS_GIVEN], WITHOUT_ORIGIN
+        return [given]
     if _are_between_0_and_1(nearest):
-        far = LOGARITHMS
-    elif np.isfinite(nearest.moments).all(axis=1).mean() >= _WITH_MOMENTS:
-        near = [CENTRED, STANDARDISED]
+        return [given, ScoreForm(DistanceScale(), LOGARITHMS)]
+    if np.isfinite(nearest.moments).all(axis=1).mean() < _WITH_MOMENTS:
+        return [given]
     forms = []
-    for name in near:
+    for name in (CENTRED, STANDARDISED):
         form, scores = ScoreForm(DistanceScale(), name), (nearest.scores, nearest.true[:, None])
         wrong, true = (form.transformed(values, nearest.moments) for values in scores)
         forms.append(ScoreForm(_beyond(wrong, true[:, 0]), name))
-    return [*forms, ScoreForm(DistanceScale(), far)]
+    return forms
 
 
 def _are_between_0_and_1(nearest: NearestClasses) -> bool:
@@ -141,7 +142,7 @@ def _are_between_0_and_1(nearest: NearestClasses) -> bool:
     best, (mean, sd) = best[np.isfinite(best)], nearest.moments.T
     # The variance of numbers between 0 and 1 is at most this (Bhatia and Davis, 2000).
     beyond = sd**2 > mean * (1 - mean) + _ROUNDING
-    return bool(best.min(initial=0) >= 0 and best.max(initial=1) <= 1 and not beyond.any())
+    return bool(best.min() >= 0 and best.max() <= 1 and not beyond.any())
 
 
 def scale_of(nearest: NearestClasses) -> DistanceScale:

@@ -18,7 +18,6 @@ from classex_bayes.bayes.tails.depths import (
     LARGEST_DEPTH,
     N_NEAREST,
     STANDARDISED,
-    WITHOUT_ORIGIN,
     DistanceScale,
     PartLists,
     ScoreForm,
@@ -502,16 +501,15 @@ def test_resampled_classes_vary_as_means_of_heavy_and_light_ones_do():
 
 
 def test_scales_of_scores():
-    """Distances have an origin; that of other scores is 0.1 sd beyond the best one, or far away."""
+    """Distances have an origin; that of other scores is 0.1 sd beyond the best one."""
     scores = np.array([[3.0, 2, 1, 0.5], [4, 3, 2, 1]])
     ids, true = np.tile(np.arange(4), (2, 1)), np.array([5.0, 6.0])
-    form, far = score_forms(nearest_classes(ids, scores, true))
+    (form,) = score_forms(nearest_classes(ids, scores, true))
     assert form.scale.origin == pytest.approx(6 + 0.1 * scores.std()) and form.name == AS_GIVEN
-    assert far == ScoreForm(DistanceScale(), WITHOUT_ORIGIN)
     distances = nearest_classes(ids, -scores[:, ::-1], -true / 10, 0.0)
     assert score_forms(distances) == [DISTANCES]
     # A "distance" below 0 has no origin there.
-    below, _ = score_forms(nearest_classes(ids, -scores, true, 0.0))
+    (below,) = score_forms(nearest_classes(ids, -scores, true, 0.0))
     assert below.scale.origin > 6
     assert_allclose(DISTANCES.scale.log_distance(np.array([-4.0, 0.0])), [np.log(4), -np.inf])
     for scale in (form.scale, DistanceScale(unit=2.5)):
@@ -534,7 +532,7 @@ def test_forms_of_rows_with_other_units_and_origins():
         assert_allclose(mean, np.nanmean(wrong, axis=1), atol=1e-12)
         assert_allclose(sd, np.nanstd(wrong, axis=1), rtol=1e-9)
         forms = score_forms(nearest)
-        assert [form.name for form in forms] == [CENTRED, STANDARDISED, WITHOUT_ORIGIN]
+        assert [form.name for form in forms] == [CENTRED, STANDARDISED]
         part = PartLists.of(nearest, np.ones(60, dtype=bool), EQUAL[:200])
         found.append([part.depths(form) for form in forms])
     given, moved, others = found
