@@ -10,7 +10,6 @@ Their geometric middle is used, and the design effect is sqrt(s) times as large.
 """
 
 import re
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -61,7 +60,8 @@ def recalls_table(
     # The error of rounding is uniform, and adds to the variance of n independent instances.
     share = (n * recall + 0.5) / (n + 1)
     effect += float((half**2 / 3 / (share * (1 - share) / n)).max())
-    min_better, max_better, weight = _instances(np.ceil(m / clump), recall, n, k1)
+    ends = np.minimum(np.ceil(m / clump), k1 - 1)
+    min_better, max_better, weight = _instances(ends, recall, n, k1)
     clumps = (
         f"a class has {unit_size} candidates, so l better ones count as l / {clump:.2g} classes; "
         f"they may be l / {most_clumped:.2g} to l, for which the design effect is "
@@ -87,7 +87,7 @@ def recalls_table(
 
 def _in_order(recalls: Any) -> tuple[IntArray, FloatArray]:
     """Increasing m, and the recall at each."""
-    if not isinstance(recalls, Mapping) and not hasattr(recalls, "items"):
+    if not hasattr(recalls, "items"):
         raise DataError(
             f"recalls: expected a mapping from m to recall, such as {{1: 0.52, 5: 0.84}}, found "
             f"{shown(recalls)}"
