@@ -205,7 +205,7 @@ class RelevantRanks:
 
     @cached_property
     def law(self) -> IntArray:
-        """Number (n_pairs,) of the law of each document: 0 of the best ones, 1 of all later ones."""
+        """Number (n_pairs,) of each law: 0 of the best documents, 1 of all later ones."""
         return np.minimum(self.n_ahead, 1)
 
     @cached_property
