@@ -12,7 +12,7 @@ import classex_bayes
 from classex_bayes import SourceTask
 from classex_bayes.bayes.model import priors
 from classex_bayes.bayes.model.likelihoods import BernsteinData
-from classex_bayes.core import RadialBasis, metrics
+from classex_bayes.core import RadialBasis, metrics, named_metric
 
 PAGE = (Path(__file__).parents[1] / "docs" / "map.md").read_text(encoding="utf-8")
 RECIPES = dict(re.findall(r"^### (.+?)\n.*?^```python\n(.*?)^```", PAGE, flags=re.M | re.S))
@@ -77,7 +77,7 @@ def test_metric(run):
     assert task.metric("rbp", 50).item() == pytest.approx(weighted, rel=1e-12)
     rng, n_better, k = np.random.default_rng(1), 7, 12
     values = gain(1 + rng.hypergeometric(n_better, 49 - n_better, k - 1, 200_000))
-    metric = names["RankBiasedPrecision"]()
+    metric = named_metric("rbp")
     exact = metric.given_n_better(np.array([n_better]), 50, np.array([k])).item()
     assert exact == pytest.approx(values.mean(), abs=4 * values.std() / 447)
     basis = RadialBasis.regular(-4, 8, 0.5)

@@ -171,8 +171,8 @@ class BayesianExtrapolator(LawModel):
             The pilot. A sequence holds several pilots of one classifier in one population of
             classes, drawn independently of each other. Their log-likelihoods are added, each with
             its own k1 and design effect. Of pilots that have classes in common fit the largest. If
-            queries of a single pilot have several relevant documents, up to three more fits follow,
-            to those that are second, third and later.
+            queries of a single pilot have several relevant documents, a second fit follows, to
+            those after the best one.
         sampler : mapping, optional
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as

@@ -250,10 +250,9 @@ class LawModel(FittedModel):
 
             If queries have several relevant documents (`SourceTask.from_run`), all metrics but the
             first two and those of the rank count all of them, as in trec_eval, with their grades as
-            gains of nDCG. The documents that are best, second, third, and all others have a law of
-            U* each. Added documents are assumed to be irrelevant, so that the relevant ones of a
-            query keep their order and the j-th best one its grade. In other metrics R is the rank
-            of the best one.
+            gains of nDCG. The best documents and all later ones have a law of U* each. Added
+            documents are assumed to be irrelevant, so that the relevant ones of a query keep their
+            order and the j-th best one its grade. In other metrics R is the rank of the best one.
 
         Returns
         -------

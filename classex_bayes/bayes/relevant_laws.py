@@ -1,9 +1,9 @@
 """Laws of all relevant documents of a query, which most metrics of several of them count.
 
-The documents that are best, second, third, and all others have a law of U* each. The best ones have
-the law of the model, given ranks. A copy of the model is fitted to the documents of each other law.
-All metrics follow from these laws, because their coefficients are functions of U*
-(`Shares.coefficients`).
+The best documents of all queries have a law of U*, which is that of the model, given ranks. All
+later ones have another, to which a copy of the model is fitted. All metrics follow from these two
+laws, because the share of the second, third and further documents, and of those of queries with
+many, is a function of U* (`Shares`). More laws, up to eight, gave no better predictions.
 """
 
 import json
@@ -183,8 +183,9 @@ def fitted_laws(
             continue
         fitted: Any = fitted_copy(model, SourceTask(table), seed, **fitting)
         laws.append(fitted.law_)
-        later = bool(number == len(ranks.tables) <= ranks.n_ahead.max())
-        notes[f"relevant document {number}{' and all later ones' * later}"] = fitted.notes_
+        notes["relevant documents after the best one" if number > 1 else "all grades"] = (
+            fitted.notes_
+        )
     far = np.array([_FAR * ranks.n_classes])
     order = [law.expected(far, _COUPLED).ravel().argsort() for law in laws]
     coupled = [laws[0]]

@@ -15,9 +15,6 @@ from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.rules import ERRORS, Tested
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
 
-# Documents from this one on, in the order of their ranks, have one law. So do those of few queries.
-_LAST_LAW, _FEWEST_QUERIES = 4, 20
-
 
 class Group(NamedTuple):
     """Documents with one gain as a function of their number of better irrelevant documents."""
@@ -209,13 +206,8 @@ class RelevantRanks:
 
     @cached_property
     def law(self) -> IntArray:
-        """Number (n_pairs,) of the law of each document.
-
-        The best ones have law 0, the second ones 1, and the last law has all later ones.
-        """
-        n_queries = np.bincount(self.n_ahead)
-        n_laws = int(np.clip(np.count_nonzero(n_queries >= _FEWEST_QUERIES), 2, _LAST_LAW))
-        return np.minimum(self.n_ahead, n_laws - 1)
+        """Number (n_pairs,) of each law: 0 of the best documents, 1 of all later ones."""
+        return np.minimum(self.n_ahead, 1)
 
     @cached_property
     def tables(self) -> list[RankTable]:
