@@ -11,7 +11,8 @@ from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
 FILE = Path(__file__).with_suffix(".json")
-SAMPLER = {"sampler": {"cores": 1, "draws": 500}, "progressbar": False}
+FEW = {"cores": 1, "draws": 500, "tune": 500, "chains": 2}
+SAMPLER = {"sampler": FEW, "progressbar": False}
 _COLUMNS = ["area", "data", "metric", "truth", "mean", "lower", "upper"]
 
 
@@ -24,7 +25,7 @@ def tasks_of(pilot):
         return
     m = [*map(int, pilot["recalls"])]
     yield f"recall@{', '.join(map(str, m))}", cb.SourceTask.from_recalls(**pilot)
-    if m[0] == 1:
+    if m[0] == 1 and "per_unit" not in pilot:
         sizes = {name: pilot[name] for name in ("n_test", "n_classes")}
         accuracy = pilot["recalls"]["1"]
         yield "one accuracy", cb.SourceTask.from_accuracies(pilot["n_classes"], accuracy, **sizes)
