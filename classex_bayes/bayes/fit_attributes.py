@@ -71,7 +71,7 @@ class FitAttributes:
     designed: bool = False  # whether instances met competitors of several numbers or weights
     competitors_unseen: bool = False  # whether the part of shared competitors is a typical one
     negated: bool = False  # whether scores are negated distances
-    several_relevant: bool = False  # whether queries have several relevant documents
+    several_relevant: bool = False  # relevant documents of a query, or entries of a class
     # The model
     estimator: str = ""  # its class, with the module
     parameters: dict[str, Any] = field(default_factory=dict)  # but for arrays

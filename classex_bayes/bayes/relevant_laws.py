@@ -93,6 +93,8 @@ class Shares(NamedTuple):
             group[each.rows] = place
         coefficient = ranks.coefficient(metric)[self.rows]
         total = coefficient.sum()
+        if not total:  # no document with this law is ever found
+            return groups, np.zeros((len(groups), self.total.size))
         pairs, place = np.unique(group[self.rows] * n_types + self.of_row, return_inverse=True)
         of_group, of_type = np.divmod(pairs, n_types)
         sums = total * bin_counts(replace(self.table, weight=coefficient / total), place, self.ends)

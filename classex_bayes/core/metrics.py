@@ -176,6 +176,8 @@ GAINS = {
     "map@r": Gain("MAP@R", np.reciprocal, lambda j, n_relevant, m: j / n_relevant, last="R"),
     "ndcg": Gain("nDCG", lambda rank: 1 / np.log2(1 + rank), _of_each, graded=True),
 }
+# The share of ranks up to m, if one document is relevant.
+_ACCURACIES = {"accuracy", "hit_rate", "success", "recall"}
 _MOST_GAINS = 1000  # a sum over ranks has m terms
 
 
@@ -258,6 +260,11 @@ class GainMetric(MeanMetric):
     def last(self) -> int | None:
         """The last rank with a gain; None if all ranks have one."""
         return self.n_relevant if self.row.last == "R" else self.m
+
+    @property
+    def smallest_k(self) -> int:
+        """Smallest number of classes on which it depends on the ranks."""
+        return 2 if self.row.discount is not None else (self.last or 1) + 1
 
     @property
     def scale(self) -> float:
@@ -522,7 +529,7 @@ def named_metric(name: str) -> Metric:
         raise DataError(f"metric: found {name!r}, expected a whole number in 1..10^12 - 1 after @")
     if key == "accuracy" or standard == "precision@1":
         return Accuracy(int(m or 1))
-    kind = Accuracy if row.discount is None else GainMetric
+    kind = Accuracy if key in _ACCURACIES else GainMetric
     return kind(int(m) if at else None, key)
 
 

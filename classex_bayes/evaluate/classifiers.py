@@ -17,7 +17,7 @@ from classex_bayes.bayes.joint_posterior import (
     notes_of_predictions,
 )
 from classex_bayes.bayes.law_model import LawModel, checked_model
-from classex_bayes.core.metrics import Accuracy, MeanMetric, named_metric
+from classex_bayes.core.metrics import GainMetric, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
@@ -311,10 +311,10 @@ def _require_same_instances(tasks: Mapping[str, SourceTask], metric: MeanMetric)
         require_same_weights(pair, first, task)
     for (name, task), (listed_name, listed) in permutations(tasks.items(), 2):
         _refuse_reordered(f"tasks: {name!r} and {listed_name!r}", task, listed)
-    if isinstance(metric, Accuracy) and (metric.last or 1) >= first.n_classes:
+    if isinstance(metric, GainMetric) and metric.smallest_k > first.n_classes:
         raise DataError(
-            f"metric: found {metric.name!r}, which is 1 on the {first.n_classes} source classes of "
-            "every classifier, so pairing cannot see its errors; expected an m below "
+            f"metric: found {metric.name!r}, which is the same on the {first.n_classes} source "
+            "classes of every classifier, so pairing cannot see its errors; expected an m below "
             f"{first.n_classes}, or {remedy}"
         )
 

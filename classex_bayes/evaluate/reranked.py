@@ -48,7 +48,7 @@ def predict_reranked(
         L, the number of documents of each list that are reordered.
     metric : str
         A mean of gains (`named_metric`), such as recall@m, MRR, MAP or nDCG with m up to L. Without
-        m, MRR, MAP and nDCG are those of the L documents.
+        m, MRR, MAP and nDCG are those of the L documents. MAP@R and R-precision have no m.
 
     Notes
     -----
@@ -87,7 +87,11 @@ def predict_reranked(
             "of first_stage; expected two fits to lists of the same corpus with the same sampler="
         )
     chosen = named_metric(metric)
-    if not isinstance(chosen, GainMetric) or (chosen.m or length) > length:
+    if (
+        not isinstance(chosen, GainMetric)
+        or chosen.row.last == "R"
+        or (chosen.m or length) > length
+    ):
         raise DataError(
             f"metric: found {metric!r}, expected recall@m, mrr@m or ndcg@m with m of at most "
             f"n_reranked, {length}; no other document is in the reranked lists"

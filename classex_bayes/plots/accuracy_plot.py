@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 import numpy as np
 
 from classex_bayes.arguments import class_counts, source_task
-from classex_bayes.core.metrics import Accuracy, named_metric
+from classex_bayes.core.metrics import GainMetric, named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
 from classex_bayes.evaluate.compare import Comparison
@@ -190,9 +190,9 @@ def _end(predictions: Sequence[Any], truth: Any) -> int:
 
 
 def _smallest(metric: str) -> int:
-    """Smallest number of classes that a metric depends on: top-m accuracy is 1 up to m."""
+    """Smallest number of classes on which a metric depends: top-m accuracy is 1 up to m."""
     chosen = named_metric(metric)
-    return (chosen.last or 1) + 1 if isinstance(chosen, Accuracy) else 2
+    return chosen.smallest_k if isinstance(chosen, GainMetric) else 2
 
 
 def _draw_observed(panel: "Panel", task: SourceTask, metric: str) -> None:

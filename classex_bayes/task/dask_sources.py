@@ -49,7 +49,7 @@ class DaskSource:
     others: tuple[Any, ...]
     # Instances scored on some classes, in memory, from numbers of rows and columns.
     subset: Callable[[IntArray, IntArray], ScoreSource]
-    several: bool = False  # whether classes have several templates
+    best_of_several: bool = False  # templates of a class
     in_order = True
     on_device = False
     has_scores: ClassVar[bool] = False
@@ -162,7 +162,7 @@ def dask_embeddings(
     others = templates, template_class, distance, reduce
     n_classes = int(template_class.max()) + 1
     perfect = PERFECT.get(distance)
-    several = n_classes < template_class.size
+    several = reduce == "max" and n_classes < template_class.size
     passes = _embedding_block, others, subset, several
     return DaskSource(probes, n_classes, perfect, distance, *passes)
 

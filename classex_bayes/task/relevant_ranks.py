@@ -139,14 +139,17 @@ class RelevantRanks:
         return np.bincount(self.query)[self.query]
 
     def coefficient(self, metric: GainMetric) -> FloatArray:
-        """Coefficient (n_pairs,) of each document, relative to that of an only one."""
+        """Coefficient (n_pairs,) of each document, relative to that of an only one.
+
+        Documents that are never found gain nothing, also where k is hardly more than m.
+        """
         found = metric.coefficient(self.n_ahead + 1.0, self.n_relevant.astype(float))
         if metric.is_graded:
             grade = self.grade.astype(float)
             place = discounted(metric.row.discount, self.n_ahead + 1.0, metric.last)
             by_grade = np.lexsort((-grade, self.query))  # a query keeps its rows
             found = grade / np.bincount(self.query, grade[by_grade] * place)[self.query]
-        return found / metric.scale
+        return np.where(self.unanswered, 0.0, found / metric.scale)
 
     def groups(self, metric: GainMetric, rows: IntArray) -> Iterator[Group]:
         """Some documents by their gains, and by the numbers of irrelevant documents."""

@@ -174,7 +174,8 @@ def _errors(tested: Tested) -> Mapping[str, Any]:
     erring = table.n_better > 0
     n, n_classes = np.count_nonzero(erring), np.unique(table.y[erring]).size
     instances = tested.nouns.true if table.provenance.is_part else tested.nouns.instances
-    found = f"{n} of {table.n_test:,} {instances} lost to a competitor"
+    at_least = "at least " * bool((table.bounded & ~erring).any())
+    found = f"{at_least}{n} of {table.n_test:,} {instances} lost to a competitor"
     found += f", in {n_classes} of the {tested.nouns.units}" * bool(n and table.is_labelled)
     if n == 0:
         found += (

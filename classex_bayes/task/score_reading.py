@@ -432,7 +432,7 @@ def rank_scores(
         counts=statistics.counts,
         influence=statistics.influence,
         sample=sample,
-        several_relevant=getattr(source, "several", False),
+        several_relevant=getattr(source, "best_of_several", False),
         provenance=provenance,
     )
     is_open = ties == "unknown" or (ties == "auto" and statistics.counts.are_decisions)

@@ -232,7 +232,7 @@ class TaskStatistics:
 
     @property
     def several_relevant(self) -> bool:
-        """Whether queries have several relevant documents."""
+        """Whether queries have several relevant documents, or classes several entries."""
         judged = self.judged is not None and self.judged.graded.has_several
         return judged or self.table.several_relevant
 

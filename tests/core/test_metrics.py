@@ -14,6 +14,7 @@ from classex_bayes.core.metrics import Accuracy, expected_top_accuracy
 from classex_bayes.core.subsets import (
     top_accuracy_given_n_better,
 )
+from classex_bayes.results.extrapolation import Estimand
 
 # mu, sd, k, and the accuracies at each top, from a 22-digit trapezoid rule over Z with the
 # binomial probabilities added up term by term.
@@ -154,3 +155,10 @@ def test_names_of_other_software(metric, names):
 @pytest.mark.parametrize("name", ["nDCG@10", "NDCG@10", "MRR", "Recall@5"])
 def test_names_of_metrics_have_any_case(name):
     assert named_metric(name) == named_metric(name.lower())
+
+
+def test_precision_is_called_by_its_name():
+    """Recall of one relevant document is an accuracy, and precision is none."""
+    names = "accuracy@5", "recall@5", "hit_rate@5", "precision@5", "r_precision", "map@r"
+    found = [Estimand(metric=name).quantity for name in names]
+    assert found == ["accuracy", "accuracy", "accuracy", "precision", "r_precision", "map"]

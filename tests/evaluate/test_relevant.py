@@ -273,6 +273,19 @@ def test_several_relevant_candidates_of_each_query():
         assert task.metric(name, 30).item() == pytest.approx(found[name], abs=0.01)
 
 
+def test_documents_that_are_no_candidates_are_never_found():
+    """The second relevant document of each query is not listed, so half of the gains are lost."""
+    scores = np.random.default_rng(4).normal(size=(40, 10)) + np.eye(10)[0]
+    run = {f"q{q}": {f"q{q}d{j}": s for j, s in enumerate(row)} for q, row in enumerate(scores)}
+    found = cb.SourceTask.from_run({q: {f"{q}d0": 1} for q in run}, run, own_candidates=True)
+    qrels = {q: {f"{q}d0": 1, f"{q}x": 1} for q in run}
+    task = cb.SourceTask.from_run(qrels, run, own_candidates=True)
+    for metric in ("map", "recall@3", "recall@10"):
+        assert task.metric(metric, 10) == pytest.approx(found.metric(metric, 10) / 2)
+    model = cb.BayesianExtrapolator(evidence="ranks").fit(task, **FEW)
+    assert model.predict(10, metric="recall@10").mean.item() == pytest.approx(0.5, abs=0.02)
+
+
 @pytest.mark.parametrize("metric", ["recall@5", "ndcg@10", "map"])
 def test_candidates_of_each_query_predict_a_larger_number(own_model, metric):
     model, truth = own_model

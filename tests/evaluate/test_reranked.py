@@ -74,7 +74,7 @@ def test_recall_at_the_length_of_the_lists_is_that_of_the_first_stage(models):
 
 @pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
 def test_metrics_beyond_the_reranked_documents_are_refused(models):
-    for metric in ("recall@17", "mrr@20", "mean_rank"):
+    for metric in ("recall@17", "mrr@20", "mean_rank", "map@r", "r_precision"):
         with pytest.raises(cb.DataError):
             cb.predict_reranked(*models, LARGER, n_reranked=LENGTH, metric=metric)
     whole, first = (

@@ -490,3 +490,16 @@ def test_scores_are_freed_with_the_task():
         assert source() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(("reduce", "several"), [("max", True), ("mean", False)])
+def test_the_mean_of_several_templates_is_one_entry(reduce, several):
+    """Recall is the accuracy then, and not a share of the entries of a class."""
+    gallery, label = np.random.default_rng(1).normal(size=(12, 3)), np.repeat(np.arange(6), 2)
+    task = SourceTask.from_embeddings(
+        gallery[::2], gallery, np.arange(6), gallery_y=label, reduce=reduce
+    )
+    for made in (task, task.without_scores(), task.select(range(4))):
+        assert made.several_relevant == several
+    if not several:
+        assert task.metric("recall@2", 6) == task.metric("success@2", 6)

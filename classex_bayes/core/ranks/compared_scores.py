@@ -36,7 +36,7 @@ class ComparedScores(ScoreSource):
     # (n,): lowest wrong scores, if masks are among the scores; which are masks depends on all parts
     lowest: FloatArray | None = None
     distance: str | None = None  # how embeddings were compared
-    several: bool = False  # whether classes had several templates
+    best_of_several: bool = False  # templates of a class
     in_order = on_device = False
     has_scores: ClassVar[bool] = False
 
@@ -65,8 +65,8 @@ class ComparedScores(ScoreSource):
             better.append(_pairs(rows[erring[place]], column))
         found = _sparse(better, source.shape), _sparse(tied, source.shape)
         lists, lowest = NearestClasses.with_masks(source, y)
-        distance, several = getattr(source, "distance", None), getattr(source, "several", False)
-        return cls(*found, lists, two_values, lowest, distance, several)
+        distance, best = (getattr(source, n, None) for n in ("distance", "best_of_several"))
+        return cls(*found, lists, two_values, lowest, distance, bool(best))
 
     @classmethod
     def joined(cls, parts: Sequence["ComparedScores"]) -> Self:
@@ -80,7 +80,7 @@ class ComparedScores(ScoreSource):
             np.concatenate([part.two_values for part in parts]),
             np.concatenate(lowest) if masked else None,
             parts[0].distance,
-            parts[0].several,
+            parts[0].best_of_several,
         )
 
     @cached_property

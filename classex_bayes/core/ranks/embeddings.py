@@ -116,6 +116,11 @@ class EmbeddingScores(ScoreSource):
             self._rounding = 2.02 * (gallery.shape[1] + 8) * 2.0**-24
             self._rounding += 3 * device.matmul_roundoff(gallery)
 
+    @property
+    def best_of_several(self) -> bool:
+        """Whether the best of several templates of a class counts."""
+        return self.several and self.reduce == "max"
+
     def with_probes(self, probes: Any) -> "EmbeddingScores":
         """Return the source of other probes on the same templates."""
         other = copy(self)
@@ -290,7 +295,7 @@ class EmbeddingScores(ScoreSource):
     def scores_on_device(self, left: Any, columns: slice) -> Any:
         """Products of probes, as the left factor (n, d or d + 1) on the device, with classes."""
         factor, counts = self.factor_on_device, self._counts[columns]
-        if not (self.several and self.reduce == "max"):
+        if not self.best_of_several:
             return device.matmul(left, factor[columns, :].T)
         xp = array_api_compat.array_namespace(left)
         parts, order = [], []

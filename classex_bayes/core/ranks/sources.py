@@ -233,7 +233,7 @@ class ConcatenatedScores(ScoreSource):
             for source in sources
             for leaf in (source.sources if isinstance(source, ConcatenatedScores) else (source,))
         )
-        self.several = any(getattr(source, "several", False) for source in self.sources)
+        self.best_of_several = any(getattr(s, "best_of_several", False) for s in self.sources)
         self._starts = np.cumsum([0, *(source.shape[0] for source in self.sources)])
 
     @property
