@@ -116,6 +116,12 @@ def how_many(value: Any, name: str, smallest: int = 1) -> int:
     return size
 
 
+def number_of_text(text: Any) -> float:
+    """A number or percentage that is written as text, such as "84.3%", or ValueError."""
+    written = str(text).strip()
+    return float(written.removesuffix("%")) / (100 if written.endswith("%") else 1)
+
+
 def integer(value: Any, name: str, smallest: int) -> None:
     """Raise unless `value` is of an integer type and at least `smallest`."""
     if not (is_real(value) and isinstance(value, int | np.integer) and value >= smallest):

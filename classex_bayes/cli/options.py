@@ -121,9 +121,10 @@ def _present(files: list[Path] | Path | None) -> list[Path] | Path | None:
 
 def level(text: Any) -> float:
     """A number, also as a percentage."""
-    number = str(text).strip()
+    from classex_bayes.arguments import number_of_text
+
     try:
-        return float(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+        return number_of_text(text)
     except ValueError:
         raise typer.BadParameter(f"{text!r} is not a number.") from None
 

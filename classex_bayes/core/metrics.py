@@ -457,7 +457,7 @@ _MOST_DIGITS = 12
 _SYNONYMS = {
     name: key
     for key, names in {
-        "accuracy": "acc top topk topaccuracy topkaccuracy rank",
+        "accuracy": "acc top topk topaccuracy topkaccuracy rank cmc",
         "recall": "r",
         "hit_rate": "hit hits hitrate hitratio hr",
         "success": "s",
@@ -472,7 +472,7 @@ _SYNONYMS = {
     }.items()
     for name in names.split()
 }
-_ONLY_WITH_M = "top", "topk", "rank"
+_ONLY_WITH_M = "top", "topk", "rank", "cmc"
 _NAME = re.compile(r"([a-z_-]+?)(?:(?:@|[_-]?(?:(?:at|cut)[_-]?)?)([0-9]+)((?:_acc|_accuracy)?))?")
 _OF_RANKS: dict[str, Callable[[], Metric]] = {"mean_rank": MeanRank, "median_rank": MedianRank}
 
@@ -482,13 +482,14 @@ def standard_name(name: str) -> str:
 
     Examples
     --------
-    >>> names = "HR@10", "ndcg_cut_10", "recip_rank", "top5", "P_10", "Rprec", "AP@10", "MAP@R"
+    >>> names = "HR@10", "ndcg_cut_10", "recip_rank", "Top 5", "P_10", "Rprec", "AP@10", "MAP@R"
     >>> [standard_name(name) for name in names]  # doctest: +NORMALIZE_WHITESPACE
     ['hit_rate@10', 'ndcg@10', 'mrr', 'accuracy@5', 'precision@10', 'r_precision', 'map@10',
      'map@r']
     """
-    parts = _NAME.fullmatch(name.lower())
-    words, m, _ = (name.lower(), None, None) if parts is None else parts.groups()
+    simple = re.sub(r"\s+", "_", re.sub(r"\s*@\s*", "@", name.strip().lower()))
+    parts = _NAME.fullmatch(simple)
+    words, m, _ = (simple, None, None) if parts is None else parts.groups()
     flat = re.sub("[@_-]", "", words)
     if m is None and flat in _ONLY_WITH_M:
         return name

@@ -197,7 +197,10 @@ def _read_entry_lines(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame
         row = int(bad.argmax())
         found = " ".join(table.iloc[row]).strip()
         expected = " ".join(name for name in names if name != "more")
-        raise DataError(f"{kind}: found {found!r} in row {row}, expected {expected}")
+        raise DataError(
+            f"{kind}: found {found!r} in row {row}, expected {expected}, or a header with "
+            f"{', '.join(wanted)}"
+        )
     if kind == "qrels":
         table[wanted[2]] = table[wanted[2]].replace(TEXT_GRADES)
     table = table[wanted].astype({wanted[2]: float})

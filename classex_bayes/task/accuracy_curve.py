@@ -5,8 +5,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from classex_bayes.arguments import class_counts, number, whole_number, whole_numbers
-from classex_bayes.array_access import as_numeric, as_vector
+from classex_bayes.arguments import (
+    class_counts,
+    number,
+    number_of_text,
+    whole_number,
+    whole_numbers,
+)
+from classex_bayes.array_access import as_numeric, as_vector, contents
 from classex_bayes.core.dependence import AnswerDependence, typical_dependence
 from classex_bayes.core.metrics import Accuracy, Metric
 from classex_bayes.exceptions import DataError, ExtrapolationWarning, warn
@@ -19,8 +25,14 @@ _SMALLEST_EFFECT = 2.0  # by default
 
 
 def printed_shares(values: Any, name: str, places: IntArray, place: str) -> FloatArray:
-    """Shares in [0, 1] of a printed table, one for each of `places`, such as numbers of classes."""
-    shares = np.atleast_1d(as_numeric(as_vector(values, name), name)).astype(float)
+    """Shares in [0, 1] of a printed table, one for each of `places`, such as numbers of classes.
+
+    Text may be a number or a percentage.
+    """
+    vector = np.atleast_1d(as_vector(values, name))
+    if contents(vector) == "text":
+        vector = np.array([_share_of_text(value, name) for value in vector.tolist()])
+    shares = as_numeric(vector, name).astype(float)
     if shares.shape != places.shape:
         raise DataError(f"{name}: found shape {shares.shape} for {places.size} values of {place}")
     bad = ~((shares >= 0) & (shares <= 1))
@@ -32,6 +44,13 @@ def printed_shares(values: Any, name: str, places: IntArray, place: str) -> Floa
             f"[0, 1]{'; divide percentages by 100' * are_percentages}"
         )
     return shares
+
+
+def _share_of_text(text: str, name: str) -> float:
+    try:
+        return number_of_text(text)
+    except ValueError:
+        raise DataError(f"{name}: found {text!r}, expected a number or percentage") from None
 
 
 def effect_without_labels(

@@ -330,7 +330,8 @@ def class_weights(
     tested = np.bincount(y, minlength=n_classes) > 0
     if class_weight is None:
         return tested / tested.sum()
-    if isinstance(class_weight, str) and class_weight == "instances":
+    if isinstance(class_weight, str):
+        one_of(class_weight, ("instances",), "class_weight", "by default classes weigh alike")
         class_weight = np.bincount(y, minlength=n_classes)
     weight = class_numbers(class_weight, "class_weight", n_classes, classes)
     bad = ~((weight >= 0) & np.isfinite(weight))

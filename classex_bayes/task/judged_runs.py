@@ -28,13 +28,15 @@ ENTRY_COLUMNS = {
 }
 # Their usual names, without marks and in lower case.
 _USUAL_COLUMNS = {
-    "query_id": "queryid query qid topic topicid left leftid probe",
-    "doc_id": "docid docno document documentid did corpusid passageid pid right rightid reference",
+    "query_id": "queryid query qid topic topicid left leftid probe user userid",
+    "doc_id": "docid docno doc document documentid did corpusid passageid pid right rightid "
+    "reference item itemid",
     "relevance": "relevance rel relevancy score label grade judgment judgement target match",
     "score": "score sim similarity rsv",
 }
-# Labels of trials and pairs.
-TEXT_GRADES = {"target": 1, "nontarget": 0, "match": 1, "nonmatch": 0}
+# Labels of trials and pairs. Truth values are text in files.
+TEXT_GRADES = {"target": 1, "nontarget": 0, "match": 1, "nonmatch": 0, "genuine": 1, "impostor": 0}
+TEXT_GRADES |= {"same": 1, "different": 0, "True": 1, "False": 0}
 _PARTLY_SHARED, _FIRST = 0.05, 0.3  # shares of nearest neighbours
 _MOST_NAMESAKES = 0.5  # share of the queries that find the document of their own name
 
@@ -108,7 +110,7 @@ class JudgedRun(NamedTuple):
                 f"{n_several} of {self.queries.size} queries have several relevant documents, of "
                 "which accuracy, success@m and MRR count the best ranked one, and other metrics "
                 f"all; {self.unlisted_query.size} of all {n_judged.sum()} relevant documents "
-                "are not in the lists"
+                "are not in the lists, and further documents count as irrelevant"
             )
         words = provenance.with_facts(several, self.namesakes, self.neighbours)
         return {"ties": "names", "several_relevant": n_several > 0, "provenance": words}
@@ -132,6 +134,7 @@ def judged_run(
     judgements = _read_entries(qrels, "qrels")[1]
     searched, entries = _read_entries(run, "run")
     _refuse_fractions(judgements)
+    largest = judgements["number"].max()
     judgements = judgements[judgements["number"] >= 1]
     if ignored:
         judgements, entries = _without_namesakes(judgements), _without_namesakes(entries)
@@ -139,7 +142,7 @@ def judged_run(
     if relevant.empty:
         raise DataError(
             f"qrels: found no document of relevance >= {relevance_level}, expected at least one; "
-            "lower relevance_level"
+            f"the largest is {largest}"
         )
     queries = _tested(pd.Index(relevant["query"].unique()), searched, relevance_level, missing)
     documents = _documents(relevant, entries, n_classes)

@@ -9,12 +9,12 @@ up to 10, were of l to l / 2.5 classes. With s candidates the ends lie between l
 Their geometric middle is used, and the design effect is sqrt(s) times as large.
 """
 
-import re
 from typing import Any
 
 import numpy as np
 
 from classex_bayes.arguments import class_total, how_many, shown, whole_number
+from classex_bayes.core.metrics import standard_name
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import effect_without_labels, printed_shares
 from classex_bayes.task.own_negatives import RANDOM_NEGATIVES, checked_negatives
@@ -22,12 +22,11 @@ from classex_bayes.task.provenance import CLASSES, ITEMS, RECALLS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
-# Names that tables print before m. All mean the same: the share of ranks up to m.
-_NAMES = {"", "r", "recall", "hit", "hits", "hr", "hit_rate", "success", "accuracy", "acc", "top"}
-_NAMES |= {"rank", "cmc"}
-_NAME_AND_M = re.compile(r"([a-z _]*?)[\s@-]*(\d+)")
+# Metrics that mean the same of tables with one right answer: the share of ranks up to m.
+_SHARES = "accuracy", "recall", "hit_rate", "success"
 # Values with more decimals are not rounded. Tables usually have three, such as those of 50.0%.
 _MOST_DECIMALS, _USUAL_DECIMALS = 8, 3
+_DIVISION = 1e-12  # error of percentages that were divided by 100
 
 
 def recalls_table(
@@ -90,7 +89,7 @@ def _in_order(recalls: Any) -> tuple[IntArray, FloatArray]:
     if not hasattr(recalls, "items"):
         raise DataError(
             f"recalls: expected a mapping from m to recall, such as {{1: 0.52, 5: 0.84}}, found "
-            f"{shown(recalls)}"
+            f"{shown(recalls)}; that of an array cmc of ranks 1, 2, ... is dict(enumerate(cmc, 1))"
         )
     values = {_m(key): value for key, value in recalls.items()}
     if not values or len(values) < len(recalls):
@@ -103,21 +102,22 @@ def _in_order(recalls: Any) -> tuple[IntArray, FloatArray]:
 def _m(key: Any) -> int:
     """Number of best classes of a key, such as 5 or "recall@5"."""
     if isinstance(key, str):
-        match = _NAME_AND_M.fullmatch(key.strip().lower())
-        if match is None or match[1].strip() not in _NAMES:
+        name, _, m = standard_name(f"recall@{key}" if key.strip().isdigit() else key).partition("@")
+        if name not in _SHARES or not m:
             raise DataError(
                 f"recalls: found {key!r}, which is no share of instances whose true class is among "
                 "the m best; expected recall@m, hit rate@m or top-m accuracy by their m. Means of "
                 "gains, such as nDCG, MRR and mAP, do not determine how many ranks lie where"
             )
-        key = int(match[2])
+        key = int(m)
     return whole_number(key, "recalls", 1)
 
 
 def _decimals_of(recall: FloatArray) -> int:
     """Fewest decimals, of three or more, with which all values can be written."""
     possible = range(_USUAL_DECIMALS, _MOST_DECIMALS)
-    return next((d for d in possible if np.array_equal(recall, recall.round(d))), _MOST_DECIMALS)
+    written = (d for d in possible if np.allclose(recall, recall.round(d), rtol=0, atol=_DIVISION))
+    return next(written, _MOST_DECIMALS)
 
 
 def _refuse_impossible(

@@ -288,7 +288,7 @@ OPTIONS = [
             "nan": [1, NAN, 1, 1],
             "at least 2": [0, 0, 3, 0],
             "twice": pd.Series([1, 1, 1, 1], [0, 1, 2, 2]),
-            "": "balanced",
+            "'instances' by default classes weigh alike": "balanced",
             "class 2": {0: 1, 1: 1, 3: 1},
         },
     ),
@@ -389,7 +389,7 @@ OF_LISTS = [
     Bad(
         run,
         "qrels",
-        "lower relevance_level",
+        "the largest is 1",
         {"relevance_level": 2},
         lambda: run(relevance_level=1),
     ),

@@ -23,9 +23,7 @@ def test_recalls_are_counts_between_two_m():
     task = recalls()
     assert (bin_ends(task.table) + 1).tolist() == [1, 5, 10, 40]
     np.testing.assert_allclose(bin_counts(task.table), [52, 30, 8, 10])
-    np.testing.assert_allclose(
-        [task.metric(f"recall@{m}", 40) for m in TABLE], [*TABLE.values()]
-    )
+    np.testing.assert_allclose([task.metric(f"recall@{m}", 40) for m in TABLE], [*TABLE.values()])
     assert task.table.made_from == "recalls" and task.classes is None
     assert task.grid().tolist() == [40] and task.accuracy(40) == pytest.approx(0.52)
 
@@ -121,10 +119,29 @@ def test_names_of_recalls():
         ["R@1", "R@5", "R@10"],
         ["Rank-1", "Rank-5", "Rank-10"],
         ["Hits@1", "hit_rate@5", "top 10"],
+        ["recall_at_1", "hits_at_5", "CMC 10"],
+        ["Recall at 1", "Top-5 acc", "success_10"],
         ["1", "5", "10"],
     ):
         table = dict(zip(names, TABLE.values(), strict=True))
         np.testing.assert_array_equal(recalls(table).table.min_better, recalls().table.min_better)
+
+
+def test_percentages_are_shares():
+    """As text, and divided by 100, which moves some of them by a rounding error."""
+    table = {1: 0.007, 5: 0.579, 10: 0.843}
+    exact = recalls(table).design_effect()
+    for percentages in (
+        {1: "0.7%", 5: "57.9 %", 10: "0.843"},
+        {m: round(100 * value, 1) / 100 for m, value in table.items()},
+    ):
+        assert recalls(percentages).design_effect() == exact
+    curve = SourceTask.from_accuracies([2, 9], ["95%", "0.8"], n_test=50, n_classes=9)
+    np.testing.assert_array_equal(curve.accuracy([2, 9]), [0.95, 0.8])
+    with pytest.raises(ValueError, match="found '-', expected a number or percentage"):
+        recalls({1: "50%", 5: "-"})
+    with pytest.raises(ValueError, match=r"dict\(enumerate\(cmc, 1\)\)"):
+        recalls([0.5, 0.6])
 
 
 def test_bounds_without_a_prior():

@@ -177,7 +177,7 @@ def test_forms_of_other_software(rng, kind):
         qrels, run = map(iter, made) if kind == "generators" else made
     elif kind == "pyterrier":
         qrels, run = frames(qrels, run, lambda rows, columns: pd.DataFrame(rows, columns=columns))
-        names = {"query_id": "qid", "doc_id": "docno", "relevance": "label"}
+        names = {"query_id": "user_id", "doc_id": "doc", "relevance": "label"}
         qrels, run = qrels.rename(columns=names), run.rename(columns=names)
     elif kind == "ranx":
         qrels, run = SimpleNamespace(qrels=qrels), SimpleNamespace(run=run)
@@ -188,7 +188,7 @@ def test_forms_of_other_software(rng, kind):
     assert task.y.tolist() == expected.y.tolist()
 
 
-@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("nontarget", "target")])
+@pytest.mark.parametrize("labels", [(0, 1), (False, True), ("impostor", "genuine")])
 def test_scored_pairs_are_a_run_and_its_judgements(rng, labels, tmp_path):
     """Entity resolution and trials of verification have one table with scores and labels."""
     pairs = pd.DataFrame(
@@ -206,7 +206,7 @@ def test_scored_pairs_are_a_run_and_its_judgements(rng, labels, tmp_path):
     task = SourceTask.from_run(pairs, pairs, n_classes=8)
     assert task.ranks.tolist() == ranks
     file = tmp_path / "pairs.csv"
-    pairs.assign(label=pairs["label"].replace({False: 0, True: 1})).to_csv(file, index=False)
+    pairs.to_csv(file, index=False)
     assert cb.read_task(file, qrels=file, n_classes=8).ranks.tolist() == ranks
 
 
