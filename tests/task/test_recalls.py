@@ -23,9 +23,7 @@ def test_recalls_are_counts_between_two_m():
     task = recalls()
     assert (bin_ends(task.table) + 1).tolist() == [1, 5, 10, 40]
     np.testing.assert_allclose(bin_counts(task.table), [52, 30, 8, 10])
-    np.testing.assert_allclose(
-        [task.metric(f"recall@{m}", 40) for m in TABLE], [*TABLE.values()]
-    )
+    np.testing.assert_allclose([task.metric(f"recall@{m}", 40) for m in TABLE], [*TABLE.values()])
     assert task.table.made_from == "recalls" and task.classes is None
     assert task.grid().tolist() == [40] and task.accuracy(40) == pytest.approx(0.52)
 
