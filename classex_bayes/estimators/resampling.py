@@ -22,6 +22,7 @@ from classex_bayes.estimators.base import Estimator, fitted_copy, require_estima
 from classex_bayes.exceptions import DataError, DataWarning, ExtrapolationWarning
 from classex_bayes.parallel import checked_jobs, in_parallel
 from classex_bayes.results.extrapolation import Extrapolation
+from classex_bayes.task.accuracy_curve import AccuracyCurve
 from classex_bayes.task.rank_variance import RankVariance
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.task.table_parts import redraw_groups, select
@@ -224,7 +225,9 @@ def _curves(task: SourceTask) -> tuple[Redraw, float, str]:
     """Draw curves from a normal law."""
     k = task.grid()
     accuracy, covariance = task.accuracy(k), task.accuracy_cov(k)
-    settings = {"n_test": task.n_test, "n_classes": task.n_classes}
+    of_each = task.table.n_each if isinstance(task.table, AccuracyCurve) else None
+    n_test = task.n_test if of_each is None else of_each
+    settings: dict[str, Any] = {"n_test": n_test, "n_classes": task.n_classes}
 
     def redraw(rng: np.random.Generator) -> SourceTask:
         drawn = rng.multivariate_normal(accuracy, covariance, method="eigh")

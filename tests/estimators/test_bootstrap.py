@@ -107,6 +107,15 @@ def test_resampled_curves_fall():
     assert all(np.all(np.diff(one.accuracy([2, 3, 4])) <= 0) for one, _ in log)
 
 
+def test_resampled_accuracies_keep_their_own_instances():
+    """Estimators weigh them by their variances, and they are independent."""
+    task = SourceTask.from_accuracies([10, 100], [0.9, 0.75], n_test=[100, 900], n_classes=100)
+    seen = Observed()
+    seen.fits = log = []
+    quiet(seen, task, 100, n_resamples=3, random_seed=1)
+    assert all(one.accuracy_cov([10, 100])[0, 1] == 0 for one, _ in log)
+
+
 @pytest.mark.parametrize("estimator", [LogLinear(), ClassExReg(n_resamples=2, random_seed=1)])
 def test_groups_of_classes_are_drawn(estimator):
     distances, y = distances_of(30, 2)
