@@ -116,8 +116,9 @@ class RelevantLaw(Law):
     With the weights w of law l on its elements e, and the coefficients C of
     `Shares.coefficients`, a metric is
     :math:`\sum_l \sum_e w_{le} \sum_g C_{lge} E[d(j_g + N) | e]`. These draws lack the sampling
-    error of the coefficients. A relative error of each draw adds it, so that the variance on k1
-    documents is at least that of a mean over queries.
+    error of the coefficients. An error of each draw adds it, so that the variance on k1 documents
+    is at least that of a mean over queries. On other numbers of documents it is proportional to the
+    value, or to its distance from 1 if the value is larger than on k1.
     """
 
     laws: Sequence[MixtureLaw]  # of U* among irrelevant documents, with equally many draws
@@ -128,15 +129,14 @@ class RelevantLaw(Law):
     def expected(self, k: FloatArray | IntArray, metric: Metric = _ACCURACY) -> FloatArray:
         """Value (..., n_k) of a metric that counts all relevant documents."""
         assert isinstance(metric, GainMetric)
-        error = 1 + self._relative_error(metric) * self.noise
-        return np.clip(self._given_queries(k, metric) * error[..., None], 0.0, 1.0)
-
-    def _relative_error(self, metric: GainMetric) -> float:
-        """Standard deviation of the relative error of each draw."""
+        value = np.clip(self._given_queries(k, metric), 0.0, 1.0)
         k1, weight = np.array([self.ranks.n_classes]), self.ranks.class_weight
         drawn = self._given_queries(k1, metric)
+        at_k1 = float(np.clip(drawn.mean(), _SMALLEST_MEAN, 1 - _SMALLEST_MEAN))
         missing = clustered_covariance(self.ranks.class_means(metric), weight).item() - drawn.var()
-        return float(np.sqrt(max(float(missing), 0.0))) / max(float(drawn.mean()), _SMALLEST_MEAN)
+        error = np.sqrt(max(float(missing), 0.0)) * self.noise[..., None]
+        share = np.minimum(value / at_k1, (1 - value) / (1 - at_k1))
+        return np.clip(value + error * share, 0.0, 1.0)
 
     def _given_queries(self, k: FloatArray | IntArray, metric: GainMetric) -> FloatArray:
         """Value (..., n_k) without the sampling error of the coefficients."""

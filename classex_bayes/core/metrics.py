@@ -57,7 +57,7 @@ class Metric(ABC):
 
     @property
     def is_accuracy(self) -> bool:
-        """Whether it is the accuracy if one document of a query is relevant."""
+        """Whether it counts the ranks of 1 alone, as the accuracy does."""
         return False
 
     def limits(self, k: FloatArray | IntArray) -> tuple[float, FloatArray]:
@@ -236,7 +236,7 @@ class GainMetric(MeanMetric):
 
     @property
     def is_accuracy(self) -> bool:
-        """Whether a gain of 1 at rank 1 is the only one, if one document is relevant."""
+        """Whether it counts the ranks of 1 alone: the accuracy, or another share up to m = 1."""
         return self.row.discount is None and self.last == 1 and not self.n_ahead
 
     @property
