@@ -89,7 +89,7 @@ def read_parquet(path: Path) -> dict[str, Any]:
 def _arrays(table: pd.DataFrame) -> dict[str, Any]:
     """Scores, labels and names of the classes; ranks; a printed table; or a confusion matrix."""
     if set(table.columns) >= _CURVE:
-        return {name: table[name].to_numpy() for name in _CURVE}
+        return {name: table[name].to_numpy() for name in table if name in _CURVE | {"n_test"}}
     if set(table.columns) >= _RECALLS:
         return {"recalls": table.set_index("m")["recall"]}
     if "y" not in table:

@@ -476,7 +476,7 @@ class OpenSetExtrapolator(FittedModel):
             promise += " or ".join(f"{level:g}" for level in levels)
         fields: dict[str, Any] = self._draws_of(rates, chosen, counts)
         if fpir := is_single and limits.get("fpir"):
-            missing += _note_on_strictness(fields["fpir"], fpir, levels[0])
+            missing += _note_on_strictness(fields["fpir"], float(fpir), levels[0])
         fields |= rank
         notes = *filter(None, missing), *self._notes(chosen, counts, wrong, **rank)
         known = self.attributes_

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import pandas as pd
 
-from classex_bayes.arguments import one_of, truth_value, whole_number
+from classex_bayes.arguments import one_of, shown, truth_value, whole_number
 from classex_bayes.array_access import as_numeric, as_vector, contents, is_frame
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError, DataWarning, warn
@@ -134,15 +134,15 @@ def judged_run(
     judgements = _read_entries(qrels, "qrels")[1]
     searched, entries = _read_entries(run, "run")
     _refuse_fractions(judgements)
-    largest = judgements["number"].max()
+    levels = np.unique(judgements["number"]).tolist()
     judgements = judgements[judgements["number"] >= 1]
     if ignored:
         judgements, entries = _without_namesakes(judgements), _without_namesakes(entries)
     relevant = judgements[judgements["number"] >= relevance_level]
     if relevant.empty:
         raise DataError(
-            f"qrels: found no document of relevance >= {relevance_level}, expected at least one; "
-            f"the largest is {largest}"
+            f"qrels: found the relevances {shown(levels)}, expected one of at least "
+            f"{relevance_level}"
         )
     queries = _tested(pd.Index(relevant["query"].unique()), searched, relevance_level, missing)
     documents = _documents(relevant, entries, n_classes)
@@ -213,8 +213,7 @@ def _neighbours(judgements: pd.DataFrame, lists: Lists) -> str:
     of_queries = judgements.groupby("query")["document"].agg(frozenset)
     sizes, sets = of_queries.map(len), of_queries.unique()
     n_relevant, n_documents = int(sizes.max()), judgements["document"].nunique()
-    place = np.arange(lists.query.size) - lists.query.searchsorted(lists.query)
-    first = lists.grade[place < n_relevant] > 0
+    first = lists.grade[lists.places() < n_relevant] > 0
     partly_shared = 1 - n_documents / (len(sets) * n_relevant) >= _PARTLY_SHARED
     are_alike = n_relevant > 1 and sizes.min() == n_relevant and judgements["number"].nunique() == 1
     if not (are_alike and partly_shared and first.size and first.mean() >= _FIRST):

@@ -105,11 +105,23 @@ class Lists(NamedTuple):
         before -= (np.cumsum(n_wrong) - n_wrong)[self.query]
         return before, n_wrong
 
+    def places(self) -> IntArray:
+        """Place of each entry in its list, from 0."""
+        return np.arange(self.query.size) - self.query.searchsorted(self.query)
+
+    def scores_are_places(self) -> bool:
+        """Whether scores differ with the place in the list, and all lists have the same ones."""
+        assert self.score is not None
+        place = self.places()
+        of_place = np.empty(place.max(initial=-1) + 1, dtype=self.score.dtype)
+        of_place[place] = self.score
+        return bool(np.ptp(of_place) > 0 and (of_place[place] == self.score).all())
+
     def sample(self, y: IntArray) -> Sample:
         """First lists, of queries whose relevant items are y (n_queries,)."""
         rows = first_rows(self.n_queries, int(self.lengths.max()))
         lists = self.at(self.query < rows.size)
-        place = np.arange(lists.query.size) - lists.query.searchsorted(lists.query)
+        place = lists.places()
         shape = rows.size, int(lists.lengths.max())
         ids, scores = np.full(shape, -1), np.full(shape, -np.inf)
         ids[lists.query, place] = lists.item
@@ -183,13 +195,14 @@ def _nearest(
     """The best wrong items of each list, as many as nearly all lists have.
 
     A few lists that end early, and empty ones, are padded; all others would be cut to their length.
-    So are those without the length that tails need, if nine in ten have it.
+    So are those without the length that tails need, if nine in ten have it. Scores that depend on
+    the place alone, such as 1 / rank or those of lists of names, are ranks and no scores.
     """
     assert lists.score is not None
     lengths = n_wrong[lists.lengths > 0]
     reached, usual = np.quantile(lengths, [_SHORT, _TOO_SHORT], method="lower").astype(int).tolist()
     length = min(LENGTH, max(reached, SHORTEST_LIST if usual >= SHORTEST_LIST else 0))
-    if length == 0:
+    if length == 0 or lists.scores_are_places():
         return None
     rows = np.flatnonzero((lists.grade < least_grade) & (before < LENGTH))
     place, shape = (lists.query[rows], before[rows]), (lists.n_queries, LENGTH)

@@ -389,7 +389,7 @@ OF_LISTS = [
     Bad(
         run,
         "qrels",
-        "the largest is 1",
+        "relevances [1] at least 2",
         {"relevance_level": 2},
         lambda: run(relevance_level=1),
     ),

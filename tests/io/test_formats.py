@@ -175,6 +175,14 @@ def test_standard_input(packed, monkeypatch):
     assert_same(read_task("-"), SourceTask.from_scores(SCORES, NAMES[Y], classes=NAMES))
 
 
+def test_numbers_of_instances_in_the_table_of_a_curve(tmp_path):
+    n_test = [40, 30, 20]
+    pd.DataFrame(CURVE).assign(n_test=n_test).to_csv(tmp_path / "a.csv", index=False)
+    expected = SourceTask.from_accuracies(**CURVE, n_test=n_test, n_classes=5)
+    task = read_task(tmp_path / "a.csv", n_classes=5)
+    np.testing.assert_array_equal(task.accuracy_cov([2, 3, 5]), expected.accuracy_cov([2, 3, 5]))
+
+
 def test_confusion_matrices_in_tables(tmp_path):
     y, predicted = np.array(list("aaabbbccc")), np.array(list("aabbbcccc"))
     expected = SourceTask.from_confusion(pd.crosstab(y, predicted))

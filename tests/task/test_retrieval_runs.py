@@ -210,6 +210,21 @@ def test_scored_pairs_are_a_run_and_its_judgements(rng, labels, tmp_path):
     assert cb.read_task(file, qrels=file, n_classes=8).ranks.tolist() == ranks
 
 
+@pytest.mark.parametrize("score", [None, lambda place: 1 / (1 + place), lambda place: 99 - place])
+def test_scores_of_the_place_alone_are_ranks(rng, score):
+    """Their tail is that of the places, which says nothing of wrong documents that are better."""
+    qrels, run = random_run(rng)
+    lists = {query: sorted(listed, key=listed.get, reverse=True) for query, listed in run.items()}
+    if score is not None:
+        lists = {
+            query: {name: score(place) for place, name in enumerate(names)}
+            for query, names in lists.items()
+        }
+    task = SourceTask.from_run(qrels, lists, n_classes=50)
+    assert task.table.nearest is None
+    assert SourceTask.from_run(qrels, run, n_classes=50).table.nearest is not None
+
+
 def nearest(vectors, queries, n):
     """Names of the nearest vectors of each query."""
     order = ((queries[:, None] - vectors) ** 2).sum(axis=2).argsort(axis=1)[:, :n]

@@ -95,16 +95,15 @@ def test_empty_lists_of_a_run():
     rng = np.random.default_rng(5)
     ids = np.array([rng.permutation(50)[:10] for _ in range(200)])
     y = np.where(rng.random(200) < 0.7, ids[:, 0], ids[:, 9])
-    found = rng.random(200) < 0.8
+    found, values = rng.random(200) < 0.8, -np.sort(rng.random((200, 10)), axis=1)
     qrels = {f"q{i}": {f"d{y[i]:02}": 1} for i in range(200)}
     run = {
-        f"q{i}": {f"d{j:02}": float(-place) for place, j in enumerate(ids[i])}
+        f"q{i}": {f"d{j:02}": float(value) for j, value in zip(ids[i], values[i], strict=True)}
         for i in np.flatnonzero(found)
     }
     empty = {query: run.get(query, {}) for query in qrels}
     lists, labels = ids[found], y[found]
-    similarities = np.broadcast_to(-np.arange(10.0), lists.shape)
-    others = {"distances": similarities, "higher_is_better": True, "n_classes": 50}
+    others = {"distances": values[found], "higher_is_better": True, "n_classes": 50}
     others |= {"untested": "competitors"}
     n_queries = np.bincount(y, minlength=50)
     expected = cb.SourceTask.from_search(
