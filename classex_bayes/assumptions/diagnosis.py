@@ -309,6 +309,7 @@ RULES_OF_ALL_SCORES = (
         0.005,  # a copy among 200 classes
         "{same} of {n} classes have the scores of another{pair}",
         "; merge classes that cannot be distinguished, because with them accuracy falls too fast",
+        needs="scores of all classes that are no probabilities",
     ),
     Rule(
         "groups of classes", _linked,

@@ -186,9 +186,10 @@ class Findings:
         left_out = f"; not made: {', '.join(names)}" * bool(names)
         if self.state == "sound":
             return f"The checks found no fault{left_out}."
+        noted = " and ".join(dict.fromkeys(caveat.part for caveat in self.caveats))
         title = self.driver.title
-        why = f": {title[0].lower()}{title[1:]}" if self.driver.needs_care else ""
-        return f"Read with care{why}{left_out}."
+        why = f"{title[0].lower()}{title[1:]}" if self.driver.needs_care else f"note on the {noted}"
+        return f"Read with care: {why}{left_out}."
 
     @cached_property
     def classes_at_random(self) -> str | None:

@@ -62,7 +62,7 @@ RECALLS = UnknownRanks(
     "recalls",
     "recalls show only between which m the ranks lie",
     "pass the rank of every instance",
-    "recalls alone: the ranks of {instances} {searches} are known only to lie between two m",
+    "recalls alone: the ranks of {instances} {searches} are known only within bounds",
 )
 
 

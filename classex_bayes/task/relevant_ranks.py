@@ -207,6 +207,14 @@ class RelevantRanks:
         lower, upper = (np.clip(end, 0.0, 1.0) for end in ends)
         return lower, upper
 
+    @property
+    def why_unknown(self) -> str:
+        """Why metrics are unknown, and which ones are known."""
+        return (
+            "ranks beyond the end of the lists are unknown; name a depth within the lists, such as "
+            "'map@100'"
+        )
+
     @cached_property
     def law(self) -> IntArray:
         """Number (n_pairs,) of each law: 0 of the best documents, 1 of all later ones."""

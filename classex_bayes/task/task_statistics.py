@@ -292,8 +292,9 @@ class TaskStatistics:
         if unknown.any():
             first = int(np.argmax(unknown))
             raise DataError(
-                f"k: {metric.name} at {counts[first]} classes lies between {lower[first]:.4g} and "
-                f"{upper[first]:.4g}, because {self.table.why_unknown}"
+                f"k: {metric.name} at {counts[first]} {self.table.provenance.nouns.ranked} lies "
+                f"between {lower[first]:.6f} and {upper[first]:.6f}, because "
+                f"{ranks.why_unknown}"
             )
         return (lower + upper) / 2
 
