@@ -46,10 +46,11 @@ docs/api/estimators.md @ .. autoclass:: classex_bayes.estimators.PitmanYor
 docs/estimators.md @ | `SampledMetrics` | ranks + | `PowerLaw` | accuracies | a power of k | |
 """,
     "a metric": r"""
-core/metrics.py @ @dataclass(frozen=True)\nclass MeanRank + <RankBiasedPrecision>
-core/metrics.py @ "mean_rank": MeanRank, + "rbp": RankBiasedPrecision,
+core/metrics.py @ # The metrics of trec_eval + <stops>
+core/metrics.py @ "mrr": Gain(
++ "rbp": Gain("rank-biased precision", stops, lambda j, n_relevant, m: np.ones_like(j)),
 bayes/law_model.py @ - "mean_rank" + - "rbp" or "rbp@m": the mean of 0.2 * 0.8^(R - 1).
-docs/questions.md @ | `"mean_rank"` | + | `"rbp"`, `"rbp@10"` | rank-biased precision |
+docs/questions.md @ | `"mrr"`, + | `"rbp"`, `"rbp@10"` | $0.2 \cdot 0.8^{j + N_j - 1}$ | none, 10 |
 """,
     "a new kind of data": r"""
 task/choices.py @
@@ -129,7 +130,7 @@ again = cb.load(cb.save(model, "model.nc"))
 assert again.prior == cb.bayes.LogisticPrior() and again.prior is not model.prior
 assert 0 < again.predict(500, metric="rbp").mean[500] < task.metric("rbp", 50) < 0.2
 assert "PowerLaw" in [estimator.name for estimator in cb.literature()]
-assert 0 < cb.estimators.PowerLaw().fit(task).predict(500).mean[500] < task.accuracy(50)[0]
+assert 0 < cb.estimators.PowerLaw().fit(task).predict(500).mean[500] < task.accuracy(50)
 assert cb.SourceTask.from_choices([True, False], range(2), 4).accuracy(4) == 0.5
 """
 TESTS = "tests/test_architecture.py", "tests/test_docs.py"

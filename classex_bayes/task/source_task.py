@@ -656,7 +656,7 @@ class SourceTask(TaskStatistics):
         >>> table = {1: 0.52, 5: 0.843, 10: 0.92}
         >>> task = SourceTask.from_recalls(table, n_test=25_000, n_classes=1000)
         >>> task.metric("recall@5", 1000).round(3).tolist(), round(task.design_effect(), 1)
-        ([0.843], 7.8)
+        (0.843, 7.8)
         """
         numbers = n_classes, n_negatives, per_unit
         return cls(recalls_table(recalls, n_test, *numbers, decimals, design_effect))

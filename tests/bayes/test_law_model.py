@@ -232,8 +232,9 @@ def test_beyond_the_reach_of_the_ranks_a_note_says_what_they_allow(tmp_path):
     loaded = KnownLawModel.from_idata(xr.open_datatree(save(model, tmp_path / "model.nc")))
     assert on_limits(loaded.predict(far)) == on_limits(model.predict(far)) != []
     # One accuracy counts the instances of rank 1, as one recall does.
-    one = cb.SourceTask.from_accuracies(50, 0.8, n_test=100, n_classes=50)
-    recall = cb.SourceTask.from_recalls({1: 0.8}, n_test=100, n_classes=50, decimals=9)
+    right = float(LAW.accuracy([50])[0])
+    one = cb.SourceTask.from_accuracies(50, right, n_test=100, n_classes=50)
+    recall = cb.SourceTask.from_recalls({1: right}, n_test=100, n_classes=50, decimals=9)
     notes = [KnownLawModel().fit(task).predict(500).notes for task in (one, recall)]
     limits = [[note for note in of_task if "without a prior" in note] for of_task in notes]
     assert limits[0] == [note.replace("recalls", "accuracies") for note in limits[1]] != []
