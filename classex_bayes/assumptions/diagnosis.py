@@ -88,8 +88,7 @@ def diagnose(task: SourceTask, *, random_seed: RandomSeed = None) -> TaskReport:
         - "copies of instances": above 1% repeat the scores of others;
         - "copies of classes": above 0.5% have exactly the scores of another. Also look at the best
           wrong pairs of `SourceTask.nearest_classes`;
-        - "groups of classes": confusions fall into separate groups of classes;
-        - "probabilities": scores are made of probabilities over the classes, a note alone.
+        - "groups of classes": confusions fall into separate groups of classes.
 
     See Also
     --------
@@ -283,11 +282,6 @@ def _linked(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
     return {"value": float(((np.bincount(piece) / n) ** 2).sum())}
 
 
-def _probabilities(diagnosed: Diagnosed) -> Mapping[str, Any] | None:
-    """Whether rows are made of probabilities over the classes."""
-    return None if diagnosed.sample is None else {"value": float(diagnosed.are_probabilities)}
-
-
 RULES_OF_ALL_SCORES = (
     Rule(
         "reach of the ranks", _reach,
@@ -319,14 +313,5 @@ RULES_OF_ALL_SCORES = (
         "authors) and not one by one, make the task with sampling=Sampling(groups=...), the group "
         "of each class",
         at_least=True, needs="scores of classes drawn one by one, with 4 confusions each",
-    ),
-    Rule(
-        "probabilities", _probabilities,
-        0,
-        "{value:.0%} of the rows of scores are made of probabilities over the classes",
-        ". Accuracies are predicted from their logarithms, as from the logits. If the classifier "
-        "was trained jointly on these classes, test it with measure_drift. Rates at a threshold "
-        "need the logits",
-        is_note=True,
     ),
 )  # fmt: skip

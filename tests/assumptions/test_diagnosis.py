@@ -211,14 +211,12 @@ def softmax(log):
     return np.log(share) if log else share, y
 
 
-@pytest.mark.parametrize(
-    ("data", "is_normalised"),
-    [(softmax(False), True), (softmax(True), True), (scores_of(30), False)],
-)
-@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.DataWarning")
-def test_probabilities_are_no_fault(data, is_normalised):
-    check = check_of("probabilities", *data)
-    assert check["passed"] is True and check["value"] == is_normalised
+@pytest.mark.parametrize("log", [False, True])
+def test_probabilities_are_as_sound_as_logits(log):
+    logits, shares = diagnose(SourceTask.from_scores(*scores_of(30))), softmax(log)
+    probabilities = diagnose(SourceTask.from_scores(*shares))
+    assert logits.warnings == probabilities.warnings == ()
+    assert logits.verdict == probabilities.verdict
 
 
 # Built defects that single data sets show
