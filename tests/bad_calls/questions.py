@@ -301,7 +301,7 @@ def entries():
 RECALL = "queries have several relevant documents"
 PART = {"a": documents(), "b": documents(31)}
 DOCUMENTS = [
-    Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 classes between"),
+    Bad(partial(documents(length=5).metric, "recall@10", 100), "k", "100 documents between"),
     Bad(lambda: pooled().predict(300, metric="recall@5"), "metric", RECALL),
     Bad(partial(cb.compare_classifiers, PART, 300, metric="recall@5"), "tasks", "queries"),
     Bad(

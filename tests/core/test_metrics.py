@@ -14,7 +14,7 @@ from classex_bayes.core.metrics import Accuracy, expected_top_accuracy
 from classex_bayes.core.subsets import (
     top_accuracy_given_n_better,
 )
-from classex_bayes.results.extrapolation import Estimand
+from classex_bayes.results import Estimand
 
 # mu, sd, k, and the accuracies at each top, from a 22-digit trapezoid rule over Z with the
 # binomial probabilities added up term by term.
