@@ -154,9 +154,10 @@ def joint_covariance_by_definition(tests, k, metric="accuracy"):
         weights.append(np.repeat(class_weight[:, None], k.size, axis=1))
     means, weights = np.hstack(means), np.hstack(weights)
     covariance = dyadic_covariance(tests, k, metric)
-    bad = np.diag(covariance) <= 0
+    clustered = np.diag(between_classes(means, weights))
+    bad = np.diag(covariance) <= 1e-12 * clustered  # zero, up to rounding
     covariance[bad] = covariance[:, bad] = 0
-    covariance[bad, bad] = np.diag(between_classes(means, weights))[bad]
+    covariance[bad, bad] = clustered[bad]
     values, vectors = np.linalg.eigh(covariance)
     return (vectors * values.clip(0)) @ vectors.T
 

@@ -17,6 +17,8 @@ from classex_bayes.core.ranks.packed_bits import PackedDefeats
 from classex_bayes.core.subsets import accuracy_given_n_better, distinct_n_better
 from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
+_ROUNDING = 1e-12  # of a variance, relative to the clustered one
+
 # The competitors' part of the variance can only be estimated from scores. In simulations the ratio
 # of variance to class-clustered variance was 0.8 to 1.4 with one instance per class, and up to 2
 # with many.
@@ -358,7 +360,7 @@ def repair_covariance(dyadic: FloatArray, clustered: FloatArray) -> FloatArray:
     The dyadic estimate is a difference. On few data it may not be a valid covariance.
     """
     covariance = dyadic.copy()
-    bad = np.diag(covariance) <= 0
+    bad = np.diag(covariance) <= _ROUNDING * np.diag(clustered)
     covariance[bad, :] = 0.0
     covariance[:, bad] = 0.0
     covariance[bad, bad] = np.diag(clustered)[bad]
