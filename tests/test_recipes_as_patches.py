@@ -83,7 +83,7 @@ docs/data.md @ | a confusion matrix
     "a rule on the data": r"""
 task/rules.py @ def sums_to_one(scores + <_repeats>
 task/rules.py @ OF_CURVES = _C + <_REPEATS>
-task/rules.py @ ERRORS,\n    _GUESSING + _REPEATS,
+task/rules.py @ _GUESSING,\n    _DECLINE, + _REPEATS,
 docs/checks.md @ | accuracy on few classes | + | instances of a class | one is far larger | |
 """,
     "a plot": r"""
