@@ -173,7 +173,7 @@ class NearestClasses:
             number, lowest[rows], *of_scores = of_rows.moments
             moments[rows] = _known_moments(number, *of_scores[:2])
             # A device has logarithms of all numbers between 0 and 1, whatever their sum.
-            are_probs = (of_scores[0] <= LARGEST_SUM / number)[:, None]
+            are_probs = (of_scores[0] <= LARGEST_SUM / np.maximum(number, 1))[:, None]
             log_moments[rows] = np.where(are_probs, _known_moments(number, *of_scores[2:]), np.nan)
             # NaN is sorted last, after classes that are ruled out by a score of -inf.
             values = np.where(of_rows.classes == y[rows, None], np.nan, of_rows.scores)
