@@ -176,8 +176,8 @@ GAINS = {
     "map@r": Gain("MAP@R", np.reciprocal, lambda j, n_relevant, m: j / n_relevant, last="R"),
     "ndcg": Gain("nDCG", lambda rank: 1 / np.log2(1 + rank), _of_each, graded=True),
 }
-# The share of ranks up to m, if one document is relevant.
-_ACCURACIES = {"accuracy", "hit_rate", "success", "recall"}
+# If one document is relevant, all of these are the share of ranks up to m.
+SHARES_UP_TO_M = {"accuracy", "hit_rate", "success", "recall"}
 _MOST_GAINS = 1000  # a sum over ranks has m terms
 
 
@@ -530,7 +530,7 @@ def named_metric(name: str) -> Metric:
         raise DataError(f"metric: found {name!r}, expected a whole number in 1..10^12 - 1 after @")
     if key == "accuracy" or standard == "precision@1":
         return Accuracy(int(m or 1))
-    kind = Accuracy if key in _ACCURACIES else GainMetric
+    kind = Accuracy if key in SHARES_UP_TO_M else GainMetric
     return kind(int(m) if at else None, key)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from classex_bayes.arguments import class_total, how_many, shown, whole_number
-from classex_bayes.core.metrics import standard_name
+from classex_bayes.core.metrics import SHARES_UP_TO_M, standard_name
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.accuracy_curve import effect_without_labels, printed_shares
 from classex_bayes.task.own_negatives import RANDOM_NEGATIVES, checked_negatives
@@ -22,8 +22,6 @@ from classex_bayes.task.provenance import CLASSES, ITEMS, RECALLS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
-# Metrics that mean the same of tables with one right answer: the share of ranks up to m.
-_SHARES = "accuracy", "recall", "hit_rate", "success"
 # Values with more decimals are not rounded. Tables usually have three, such as those of 50.0%.
 _MOST_DECIMALS, _USUAL_DECIMALS = 8, 3
 _DIVISION = 1e-12  # error of percentages that were divided by 100
@@ -103,7 +101,7 @@ def _m(key: Any) -> int:
     """Number of best classes of a key, such as 5 or "recall@5"."""
     if isinstance(key, str):
         name, _, m = standard_name(f"recall@{key}" if key.strip().isdigit() else key).partition("@")
-        if name not in _SHARES or not m:
+        if name not in SHARES_UP_TO_M or not m:
             raise DataError(
                 f"recalls: found {key!r}, which is no share of instances whose true class is among "
                 "the m best; expected recall@m, hit rate@m or top-m accuracy by their m. Means of "

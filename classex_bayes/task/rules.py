@@ -240,12 +240,12 @@ def _weights(tested: Tested) -> Mapping[str, Any] | None:
     was drawn, and not users or queries.
     """
     table, k = tested.table, tested.table.grid()[-1:]
-    if not table.is_labelled:
+    if not (table.is_labelled and table.is_simple_random and k.size):
         return None
     counts, weight = np.bincount(table.y, minlength=table.n_classes), table.class_weight
     drawn = counts > 0
     log_counts = np.log(counts[drawn])
-    if not table.is_simple_random or drawn.all() or not k.size or not log_counts.std():
+    if drawn.all() or not log_counts.std():
         return None
     if not np.allclose(weight[drawn], 1 / log_counts.size):
         return None

@@ -11,7 +11,8 @@ from typing import NamedTuple, Self
 import numpy as np
 from scipy.special import digamma, polygamma
 
-from classex_bayes.core.ranks.nearest import LARGEST_SUM, SHORTEST_LIST, NearestClasses
+from classex_bayes.core.ranks.device import LARGEST_SUM
+from classex_bayes.core.ranks.nearest import SHORTEST_LIST, NearestClasses
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import BoolArray, FloatArray, IntArray

@@ -18,6 +18,7 @@ from classex_bayes.typing import FloatArray, IntArray, NumberArray
 
 # Pairs compared at a time: 256 MB of scores in single precision.
 TILE_PAIRS = 2**26
+LARGEST_SUM = 1.01  # of probabilities, in half precision
 
 
 def packed(array: Any) -> NumberArray:
@@ -129,5 +130,7 @@ def _joined_moments(parts: FloatArray) -> FloatArray:
     total = number.sum(axis=0)
     whole = (number * mean).sum(axis=0) / total
     square = (number * (sd**2 + (mean - whole) ** 2)).sum(axis=0) / total
+    # Numbers between 0 and 1 of a larger sum are no probabilities.
+    whole[1, whole[0] > LARGEST_SUM / total[0]] = np.nan
     moments = np.stack([whole, np.sqrt(square)], axis=1).reshape(4, -1)
     return np.concatenate([total, lowest.min(axis=0)[None], moments])

@@ -8,7 +8,7 @@ import numpy as np
 
 from classex_bayes.core.jit import compiled
 from classex_bayes.core.rank_pass import RankableScores
-from classex_bayes.core.ranks.device import TILE_PAIRS
+from classex_bayes.core.ranks.device import LARGEST_SUM, TILE_PAIRS
 from classex_bayes.core.ranks.threads import for_each, ranges
 from classex_bayes.formatting import by_fields
 from classex_bayes.typing import BoolArray, FloatArray, IntArray
@@ -29,7 +29,6 @@ _BLOCK_PAIRS = 2**22
 _MASKED = 10.0, 1e3
 # Fewer scores have no useful standard deviation, nor have scores that differ by rounding alone.
 _FEWEST_SCORES, _EQUAL = SHORTEST_LIST, 1e-12
-LARGEST_SUM = 1.01  # of probabilities, in half precision
 
 
 class BestClasses(NamedTuple):
@@ -172,9 +171,7 @@ class NearestClasses:
             true[rows] = of_rows.true
             number, lowest[rows], *of_scores = of_rows.moments
             moments[rows] = _known_moments(number, *of_scores[:2])
-            # A device has logarithms of all numbers between 0 and 1, whatever their sum.
-            are_probs = (of_scores[0] <= LARGEST_SUM / np.maximum(number, 1))[:, None]
-            log_moments[rows] = np.where(are_probs, _known_moments(number, *of_scores[2:]), np.nan)
+            log_moments[rows] = _known_moments(number, *of_scores[2:])
             # NaN is sorted last, after classes that are ruled out by a score of -inf.
             values = np.where(of_rows.classes == y[rows, None], np.nan, of_rows.scores)
             order = np.argpartition(-values, size - 1, axis=1)[:, :size]
