@@ -208,7 +208,7 @@ def _draw_observed(panel: "Panel", task: SourceTask, metric: str) -> None:
         lower, upper = task.accuracy_bounds(places)
         # One outline, open at few classes.
         outline = np.append(places, places[::-1]), np.append(lower, upper[::-1])
-        looks = {"linestyle": ":", "color": panel.muted}
+        looks = {"linestyle": "-.", "color": panel.muted}
         panel.reference("bounds of the observed", *outline, "bounds", **looks)
 
 

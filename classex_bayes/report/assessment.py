@@ -88,14 +88,17 @@ def driving_evidence(
     width = float(prediction.interval(ci_prob).loc[k].diff()["upper"])
     narrowed = width < NARROWED * (upper - lower)
     span = prediction.estimand.numerals.span(lower, upper)
-    sentences = f"Without a prior, the ranks of the pilot allow {span}."
+    data = prediction.bounding_data
+    sentences = f"Without a prior, the {data} of the pilot allow {span}."
     by_scores = "scores" in prediction.evidence
     if narrowed:
         narrowing = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
         sentences += f" {narrowing} this to the interval of the prediction."
     if title:
         if narrowed and diagnosis.endswith(" matters"):
-            title = "Scores and prior decide" if by_scores else "Ranks and prior decide"
+            title = (
+                "Scores and prior decide" if by_scores else f"{capitalized(data)} and prior decide"
+            )
         return DrivingEvidence(title, f"{sentences} {advice}", needs_care=True)
     if not narrowed and not metric.is_rank and upper - lower > _WIDEST:
         return DrivingEvidence(
@@ -104,7 +107,7 @@ def driving_evidence(
     if narrowed:
         title = "The scores decide" if by_scores else "The model decides beyond the pilot"
     else:
-        title = "The ranks of the pilot decide"
+        title = f"The {data} of the pilot decide"
     if diagnosis in ("data decide", *BY_ASSUMPTION):
         sentences += f" {_LITTLE_MOVED}"
         sentences += " But that the tails are power laws is assumed." * by_scores

@@ -167,6 +167,7 @@ def figures(findings: Findings, curves: Sequence[Extrapolation]) -> Iterator[Pag
         visuals={
             "ylabel": {"text": estimand.describe()},
             "target": {"label": name, "linewidth": 1.2},
+            "ref_line": False,  # `marked` has a text
         },
     )
     if target is not None:

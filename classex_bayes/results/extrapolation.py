@@ -310,6 +310,11 @@ class Extrapolation(CurveDraws):
         limits, name = partial(self.rank_limits.at, metric), "ranks without a prior"
         return Bounds.of(self.k, limits, name, self.n_classes, estimand=self.estimand)
 
+    @property
+    def bounding_data(self) -> str:
+        """Data whose limits are known without a prior: "ranks", "recalls" or "accuracies"."""
+        return "ranks" if "ranks" in (self.evidence or "ranks") else self.evidence
+
     def _notes_on_limits(self) -> tuple[str, ...]:
         """A sentence on the limits without a prior at the largest k, if they are apart."""
         if self.rank_limits is None:
@@ -322,9 +327,8 @@ class Extrapolation(CurveDraws):
         if upper - lower <= REACHED:
             return ()
         units = self.estimand.units
-        data = "ranks" if "ranks" in (self.evidence or "ranks") else self.evidence
         note = (
-            f"on {self.k.max():,} {units} the {data} allow "
+            f"on {self.k.max():,} {units} the {self.bounding_data} allow "
             f"{self.estimand.numerals.span(lower, upper)} without a prior "
             f"({interval_name(level, 'limits')})"
         )
