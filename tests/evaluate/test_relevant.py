@@ -122,12 +122,17 @@ def test_one_relevant_document_is_a_task():
         assert documents.relevant_ranks(named_metric(metric)) is None
 
 
+def pilot_documents(owner, seed):
+    """All relevant documents and some of the others, 1,000 in all."""
+    rng = np.random.default_rng(seed)
+    others = owner.size + rng.choice(10_000 - owner.size, 1000 - owner.size, replace=False)
+    return np.append(np.arange(owner.size), others)
+
+
 def pilot_and_corpus(seed):
     """A pilot of 1,000 documents, a model that is fitted to it, and the whole corpus of 10,000."""
     scores, owner = corpus(150, 10_000, seed)
-    rng = np.random.default_rng(seed)
-    others = owner.size + rng.choice(10_000 - owner.size, 1000 - owner.size, replace=False)
-    kept = np.append(np.arange(owner.size), others)
+    kept = pilot_documents(owner, seed)
     pilot = cb.SourceTask.from_run(*run_of(scores, owner, kept, 100), n_classes=1000)
     whole = cb.SourceTask.from_run(*run_of(scores, owner, np.arange(10_000), 100), n_classes=10_000)
     model = cb.BayesianExtrapolator(evidence="ranks").fit(pilot, **{**FEW, "random_seed": seed})
@@ -144,6 +149,14 @@ def test_prediction_contains_the_metric_of_a_larger_corpus():
         # On the pilot's own corpus the posterior is near the metric of the pilot.
         sd = float(prediction.draws.sel(k=1000).std())
         assert abs(prediction.mean[1000] - pilot.metric(metric)) < 2 * sd
+    # Other queries vary as those of the pilot do.
+    scores, owner = corpus(150, 10_000, 1)
+    places = (-scores[:, pilot_documents(owner, 1)]).argsort(axis=1).argsort(axis=1)
+    recall = [(places[i, np.flatnonzero(owner == i)] < 10).mean() for i in range(150)]
+    sd = float(model.predict(1000, metric="recall@10").draws.std())
+    assert sd > 0.94 * np.std(recall) / 150**0.5
+    # Two documents have ten places, so the recall of other queries is hardly below 1.
+    assert model.predict(2, metric="recall@10").interval(0.9)["lower"][2] > 0.99
 
 
 def test_recall_of_fewer_documents_than_are_relevant():

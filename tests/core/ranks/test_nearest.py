@@ -132,6 +132,13 @@ def test_moments_of_the_logarithms_of_probabilities(rng, make):
     np.testing.assert_allclose(lists.log_moments, expected, rtol=1e-4)
 
 
+@pytest.mark.parametrize("make", [np.asarray, strict.asarray])
+def test_kernels_are_no_probabilities(rng, make):
+    """They lie between 0 and 1, but their sum is above 1."""
+    lists = SourceTask.from_scores(make(rng.random((60, 40))), np.arange(60) % 40).nearest_classes
+    assert np.isnan(lists.log_moments).all() and np.isfinite(lists.moments).all()
+
+
 def test_rows_without_moments(rng):
     """Rows of few finite scores, of equal ones and of ones that overflow; masks are no scores."""
     scores, y = rng.normal(size=(40, 40)), np.arange(40)
