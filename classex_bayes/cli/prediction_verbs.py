@@ -152,6 +152,8 @@ def _comparison_table(comparison: Any, ci_prob: float) -> str:
     if "truth" in rows:
         covered = rows["covered"].astype(object).map({True: "yes", False: "no"}).fillna("-")
         shown = shown.assign(truth=text(rows["truth"]), covered=covered)
+    if shown["estimator"].nunique() == 1:  # the title has it
+        shown = shown.drop(columns="estimator")
     title = f"{capitalized(whole.description)}, from {whole.n_classes} {whole.estimand.source}"
     title += f" ({whole.estimator}: {whole.evidence})" if whole.evidence else ""
     return table(title, shown)
