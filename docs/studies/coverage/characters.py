@@ -21,14 +21,18 @@ def distances():
 
 
 def characters(scores):
-    """Coverage, width and errors of the posterior, and errors of two point estimators."""
+    """Coverage, width and errors of the posterior, and errors of two point estimators.
+
+    A row predicts all characters; a sentence has the coverage on fewer.
+    """
     ours = scores.xs(OURS, level="estimator").reset_index()
+    on_all = ours["k"] == TARGETS[-1]
     rows = []
-    for row in ours.itertuples():
+    for row in ours[on_all].itertuples():
         pilot, k = row.n_source, row.k
         rows.append(
             {
-                "pilot": pilot, "predicted for": f"{k:,}",
+                "pilot": pilot,
                 "coverage": f"{row.coverage90:.2f}",
                 "mean width": f"{row.width:.3f}",
                 "bias": f"{row.bias:+.3f}",
@@ -37,7 +41,13 @@ def characters(scores):
                 KERNEL: scores.loc[(pilot, KERNEL, k), "rmse"],
             }
         )  # fmt: skip
-    return markdown(pd.DataFrame(rows), dict.fromkeys([OTHER, KERNEL], ".3f"))
+    table = markdown(pd.DataFrame(rows), dict.fromkeys([OTHER, KERNEL], ".3f"))
+    fewer = ours.loc[~on_all, "coverage90"]
+    sizes = " and ".join(f"{k:,}" for k in TARGETS[:-1])
+    return (
+        f"{table}\n\nPredictions for {sizes} characters have a coverage of {fewer.min():.2f} to "
+        f"{fewer.max():.2f}. {version()}"
+    )
 
 
 def tables(options):
