@@ -4,7 +4,7 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
-from studies.pages import markdown, version
+from studies.pages import markdown, paragraph, version
 from studies.shared import CI_PROB
 
 OURS, OTHER, KERNEL = "BayesianExtrapolator", "ClassExReg", "KDE(ucv)"
@@ -44,10 +44,11 @@ def characters(scores):
     table = markdown(pd.DataFrame(rows), dict.fromkeys([OTHER, KERNEL], ".3f"))
     fewer = ours.loc[~on_all, "coverage90"]
     sizes = " and ".join(f"{k:,}" for k in TARGETS[:-1])
-    return (
-        f"{table}\n\nPredictions for {sizes} characters have a coverage of {fewer.min():.2f} to "
+    on_fewer = (
+        f"Predictions for {sizes} characters have a coverage of {fewer.min():.2f} to "
         f"{fewer.max():.2f}. {version()}"
     )
+    return f"{table}\n\n{paragraph(on_fewer)}"
 
 
 def tables(options):

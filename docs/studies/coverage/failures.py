@@ -318,17 +318,23 @@ def page_part(kinds):
                 "what helps": remedy,
             }
         )  # fmt: skip
-    sound = kinds[is_sound].sort_values(["data", "pilot"])
-    shares = np.concatenate([*sound[DEFAULT]])
-    sizes = sound.astype({"pilot": str}).groupby("data")["pilot"].agg(", ".join)
+    text = f"{N_PILOTS} pilots in each row. {sound_kinds(kinds[is_sound])}{version()}"
+    return f"{markdown(pd.DataFrame(rows))}\n\n{paragraph(text)}"
+
+
+def sound_kinds(kinds):
+    """A sentence on the kinds of data that have no row."""
+    if kinds.empty:
+        return ""
+    kinds = kinds.sort_values(["data", "pilot"])
+    shares, bias = np.concatenate([*kinds[DEFAULT]]), kinds["bias"]
+    sizes = kinds.astype({"pilot": str}).groupby("data")["pilot"].agg(", ".join)
     names = [f"{name} ({size})" if "," in size else name for name, size in sizes.items()]
-    others = (
-        f"{N_PILOTS} pilots in each row. Another {len(sound)} kinds of data and sizes of pilots "
-        f"have a coverage of {shares.min():.2f} to {shares.max():.2f}, {shares.mean():.2f} on "
-        f"average, and a bias of {sound['bias'].min():+.3f} to {sound['bias'].max():+.3f}: "
-        f"{'; '.join(names)}. {version()}"
+    return (
+        f"Another {len(kinds)} kinds of data and sizes of pilots have a coverage of "
+        f"{shares.min():.2f} to {shares.max():.2f}, {shares.mean():.2f} on average, and a bias of "
+        f"{bias.min():+.3f} to {bias.max():+.3f}: {'; '.join(names)}. "
     )
-    return f"{markdown(pd.DataFrame(rows))}\n\n{paragraph(others)}"
 
 
 def worst_case(kinds):
@@ -338,10 +344,10 @@ def worst_case(kinds):
     near, middle, far = (f"{share:.0%}" for share in worst[DEFAULT])
     return paragraph(
         f"Of {kinds['data'].nunique()} kinds of data, most of them chosen to be hard, the worst is "
-        f"{name}: 90% intervals contained the true accuracy in {near} of the trials at {FACTORS[0]} "
-        f"times as many classes as in the pilot, in {middle} at {FACTORS[1]} times and in {far} at "
-        f"{FACTORS[2]} times as many. Checks of a pilot seldom warn of such "
-        "errors ([all cases](docs/calibration.md#where-intervals-fail))."
+        f"{name}: 90% intervals contained the true accuracy in {near} of the trials at "
+        f"{FACTORS[0]} times as many classes as in the pilot, in {middle} at {FACTORS[1]} times "
+        f"and in {far} at {FACTORS[2]} times as many. Checks of a pilot seldom warn of such errors "
+        "([all cases](docs/calibration.md#where-intervals-fail))."
     )
 
 

@@ -11,7 +11,7 @@ import classex_bayes as cb
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
 from studies.laws import zoo
-from studies.pages import markdown, version
+from studies.pages import markdown, paragraph, version
 from studies.shared import CI_PROB, Options
 
 OURS, OTHER = "BayesianExtrapolator", "ClassExReg"
@@ -94,10 +94,11 @@ def page_table(tables: Mapping[int, pd.DataFrame]) -> str:
     covered = pd.concat(coverage, axis="columns")
     covered = covered[covered.min(axis="columns") >= SOUND]
     rows = pd.DataFrame(columns).rename_axis("law").drop(index=covered.index).reset_index()
-    return (
-        f"{markdown(rows)}\n\nThe coverage of the other laws ({', '.join(covered.index)}) is "
+    others = (
+        f"The coverage of the other laws ({', '.join(covered.index)}) is "
         f"{covered.min(axis=None):.2f} to {covered.max(axis=None):.2f} in all cells. {version()}"
     )
+    return f"{markdown(rows)}\n\n{paragraph(others)}"
 
 
 def _shown(row: Any) -> str:
