@@ -1,4 +1,4 @@
-"""Tables of corpus.md, scores.md and README.md on real populations, and the figure of their curves.
+"""Tables of corpus.md and scores.md on real populations, sentences of README.md, and a figure.
 
 They come from the tables that the command wrote into its folder.
 """
@@ -23,7 +23,7 @@ _HEADERS = {
 }
 _FORMATS = {
     **dict.fromkeys(["RMSE", "worst tenth", "width"], ".3f"),
-    **dict.fromkeys(["coverage", "worst population", "RMSE / ranks"], ".2f"),
+    **dict.fromkeys(["coverage", "worst population"], ".2f"),
     **dict.fromkeys(["RMSE / ClassExReg", "ranks / ClassExReg"], ".2f"),
     "bias": "+.3f",
 }
@@ -31,15 +31,15 @@ SHOWN = ["10", "100", "1000", "10000", "all"]
 
 
 def population_table(facts: pd.DataFrame, cells: pd.DataFrame) -> str:
-    """What every population is, its size and accuracy, and the errors of the posterior."""
-    table = facts.join(expectations(cells, ["population"]))
-    described = table.index.map(recipes())
+    """What every population is, its size, and the errors of the posterior, by kind of score."""
+    table = facts.join(expectations(cells, ["population"])).reset_index()
+    described = table["population"].map(recipes())
     table["what is recognised; classifier"] = [recipe.summary for recipe in described]
-    table = table.rename(columns={"all": "accuracy on all"})
-    first = ["population", "what is recognised; classifier", "scores", "classes"]
-    columns = [*first, "accuracy on all", "coverage", "RMSE", "RMSE / ranks"]
-    formats = _FORMATS | {"accuracy on all": ".3f", "classes": ",d"}
-    return markdown(table.reset_index()[columns], formats)
+    columns = ["population", "what is recognised; classifier", "classes", "coverage", "RMSE"]
+    parts = []
+    for kind, of_kind in table.groupby("scores"):
+        parts += [pd.DataFrame({"population": [f"**{kind}**"]}), of_kind]
+    return markdown(pd.concat(parts)[columns], _FORMATS | {"classes": ",.0f"})
 
 
 def with_errors(table: pd.DataFrame, name: str, spec: str) -> list[str]:
@@ -80,7 +80,6 @@ def expectations(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
             "bias": groups["bias"].mean(),
             "RMSE": groups["rmse"].median(),
             "worst tenth": groups["rmse"].quantile(0.9),
-            "RMSE / ranks": against_ranks(cells, by)["RMSE / ranks"],
             "width": groups["width"].median(),
         }
     )
@@ -146,14 +145,14 @@ def ratio_table(cells: pd.DataFrame) -> str:
 def summary(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> str:
     """Two sentences: how often intervals contain the true accuracy, and how large errors are."""
     simulated = int(facts["kind"].str.startswith("simulated").sum())
-    covered = ours.groupby("population")["coverage"].mean()
-    classes, _, _ = recipes()[covered.idxmin()].summary.partition(";")
+    covered = ours.groupby("population")["coverage"].mean().sort_values()
+    classes, _, _ = recipes()[covered.index[0]].summary.partition(";")
     typical = ours.query("n_source == 100 and factor == 10")[["rmse", "width"]].median()
     return (
         f"On {len(facts) - simulated} real and {simulated} simulated populations of up to "
         f"{facts['classes'].max():,} classes, 90% intervals contained the true accuracy in "
-        f"{ranking.loc[OURS, 'coverage']:.0%} of the cases, and in {covered.min():.0%} of those of "
-        f"the worst population ({classes}). From 100 classes to 1,000 the median error (RMSE) is "
+        f"{ranking.loc[OURS, 'coverage']:.0%} of the cases, and in {covered.iloc[0]:.0%} of those "
+        f"of the worst population ({classes}). From 100 classes to 1,000 the median error (RMSE) is "
         f"{typical['rmse']:.2f}, and the median width of the intervals {typical['width']:.2f}."
     )
 
