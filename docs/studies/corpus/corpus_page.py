@@ -152,8 +152,8 @@ def summary(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> s
         f"On {len(facts) - simulated} real and {simulated} simulated populations of up to "
         f"{facts['classes'].max():,} classes, 90% intervals contained the true accuracy in "
         f"{ranking.loc[OURS, 'coverage']:.0%} of the cases, and in {covered.iloc[0]:.0%} of those "
-        f"of the worst population ({classes}). From 100 classes to 1,000 the median error (RMSE) is "
-        f"{typical['rmse']:.2f}, and the median width of the intervals {typical['width']:.2f}."
+        f"of the worst population ({classes}). From 100 classes to 1,000 the median error (RMSE) "
+        f"is {typical['rmse']:.2f}, and the median width of the intervals {typical['width']:.2f}."
     )
 
 
