@@ -62,6 +62,10 @@ def test_the_command_writes_trials_tables_laws_and_pages(made, tmp_path, monkeyp
     for page, parts in published.items():
         marks = {f"<!-- {part} -->" for part in parts}
         assert {mark for mark in marks if mark not in (DOCS / page).read_text()} == set()
+    sentences = published["../README.md"]["corpus"]
+    assert "1 simulated [populations](docs/corpus.md) of up to 400 classes" in sentences
+    assert "the worst population (vectors)" in " ".join(sentences.split())
+    assert "docs/corpus.md" not in published["corpus.md"]["by kind of score"]
     cells = pd.read_csv(tmp_path / "corpus-cells.csv")
     ours = cells[(cells["estimator"] == "BayesianExtrapolator") & (cells["n_source"] == 50)]
     bias = ours.loc[ours["factor"] == 3, "bias"].item()
