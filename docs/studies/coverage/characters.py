@@ -58,4 +58,4 @@ def tables(options):
         n_pilots=options.repeats(100), ci_prob=CI_PROB, random_seed=1, n_jobs=options.jobs,
         store=options.out / "characters",
     ).scores  # fmt: skip
-    return {"calibration.md": {"version": version(), "characters": characters(scores)}}
+    return {"calibration.md": {"characters": characters(scores)}}

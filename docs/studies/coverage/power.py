@@ -97,11 +97,11 @@ def in_words(trials):
     errors = trials.groupby("population")[["inner", "outer"]].mean()
     correlation = errors["inner"].corr(errors["outer"], method="spearman")
     return paragraph(
-        f"Of {len(trials)} pilots, {missed.sum()} miss. {power(trials[CHECKS[0]], missed)} The "
-        f"tails are unusual in {alarms['tails'][0]} and {alarms['tails'][1]}, and the note on "
-        f"scores is in {alarms['moved'][0]} and {alarms['moved'][1]}. The rank correlation of the "
-        f"mean errors of {len(errors)} populations within and beyond pilots is {correlation:.2f}. "
-        f"{version()}"
+        f"Of {len(trials)} pilots, {missed.sum()} miss. {power(trials[CHECKS[0]], missed)} Tails "
+        f"are unusual in {alarms['tails'][0]} and {alarms['tails'][1]} of these pilots, and the "
+        f"note on scores comes with {alarms['moved'][0]} and {alarms['moved'][1]}. The rank "
+        f"correlation of the mean errors of {len(errors)} populations within and beyond pilots is "
+        f"{correlation:.2f}. {version()}"
     )
 
 
