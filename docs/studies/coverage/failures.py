@@ -253,7 +253,7 @@ def trials(name, options):
 # Kinds of data on which intervals fail, as a reader would call them, and what helps.
 DESCRIBED = {
     "three narrow groups": (
-        "instances in three groups, all equally hard within a group", "a larger test"
+        "test instances in three groups, all equally hard within a group", "a larger test"
     ),
     "near-duplicates, one in 1,000": ("near-duplicates, one class in 1,000", "a larger test"),
     "noisy logits, 2 dimensions": (
@@ -343,8 +343,8 @@ def worst_case(kinds):
     name, _ = DESCRIBED.get(worst["data"], (worst["data"], ""))
     near, middle, far = (f"{share:.0%}" for share in worst[DEFAULT])
     return paragraph(
-        f"Of {kinds['data'].nunique()} kinds of data, most of them chosen to be hard, the worst is "
-        f"{name}: 90% intervals contained the true accuracy in {near} of the trials at "
+        f"Of {kinds['data'].nunique()} kinds of data, most of them chosen to be hard, intervals do "
+        f"worst on {name}: 90% intervals contained the true accuracy in {near} of the trials at "
         f"{FACTORS[0]} times as many classes as in the pilot, in {middle} at {FACTORS[1]} times "
         f"and in {far} at {FACTORS[2]} times as many. Checks of a pilot seldom warn of such errors "
         "([all cases](docs/calibration.md#where-intervals-fail))."
