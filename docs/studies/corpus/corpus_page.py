@@ -16,16 +16,11 @@ from studies.pages import FIGURES, markdown, paragraph, version
 OURS, BY_RANKS = "BayesianExtrapolator", "BayesianExtrapolator(ranks)"
 # Names of populations stand at this number of classes, at least so far apart.
 _NAMES, _LINE = 45_000, 0.125
-_HEADERS = {
-    "n_source": "pilot",
-    "factor": "times as many classes",
-    "scores": "kind of score",
-}
+_HEADERS = {"n_source": "pilot", "scores": "kind of score"}
 _FORMATS = {
     **dict.fromkeys(["RMSE", "worst tenth", "width"], ".3f"),
     **dict.fromkeys(["coverage", "worst population"], ".2f"),
     **dict.fromkeys(["RMSE / ClassExReg", "ranks / ClassExReg"], ".2f"),
-    "bias": "+.3f",
 }
 SHOWN = ["10", "100", "1000", "10000", "all"]
 
@@ -77,7 +72,6 @@ def expectations(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         {
             "populations": groups["population"].nunique(),
             "coverage": groups["coverage"].mean(),
-            "bias": groups["bias"].mean(),
             "RMSE": groups["rmse"].median(),
             "worst tenth": groups["rmse"].quantile(0.9),
             "width": groups["width"].median(),
@@ -86,10 +80,11 @@ def expectations(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 
 
 def size_table(cells: pd.DataFrame) -> str:
-    """What is to be expected, by the sizes of pilots and targets."""
-    columns = ["populations", "coverage", "bias", "RMSE", "width"]
-    table = expectations(cells, ["n_source", "factor"])[columns].reset_index()
-    return markdown(table.rename(columns=_HEADERS), _FORMATS)
+    """Coverage, RMSE and width: a row for each size of pilots, a column for each target."""
+    table = expectations(cells, ["n_source", "factor"])[["coverage", "RMSE", "width"]]
+    shown = {name: values.map(f"{{:{_FORMATS[name]}}}".format) for name, values in table.items()}
+    by_target = pd.DataFrame(shown).agg(" ".join, axis="columns").unstack().add_suffix(" times")
+    return markdown(by_target.reset_index().rename(columns=_HEADERS))
 
 
 def kind_table(cells: pd.DataFrame, rankings: pd.DataFrame) -> str:
