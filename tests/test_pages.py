@@ -1,4 +1,4 @@
-"""Pages with code that readers run: it runs, and the pages by role have the numbers it prints."""
+"""Pages with code that readers run: it runs, and pages with outputs have the numbers it prints."""
 
 import functools
 import math
@@ -14,10 +14,10 @@ from studies.figures.roles import PAGES, with_outputs
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[1]
-# The pages by role, of ArviZ and of recipes are run with their numbers; the notebooks on their own.
+# Pages of scores, by role, of ArviZ and of recipes run with their numbers; notebooks on their own.
 RUN = ["README.md"]
 RUN += [f"docs/{name}.md" for name in ("bounds", "checks", "data", "from_r", "gallery")]
-RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling", "scores")]
+RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling")]
 ELSEWHERE = "torch", "index.search", "Client("  # need a device, an index, other machines
 NUMBER = r"-?\d[\d,]*\.?\d*"
 

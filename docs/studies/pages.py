@@ -1,5 +1,6 @@
 """Tables that studies write into the pages, between marks."""
 
+import textwrap
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -15,6 +16,11 @@ FIGURES = DOCS / "figures"
 def version() -> str:
     """Version and month, for readers of numbers that a study computed."""
     return f"Version {cb.__version__}, {date.today():%B %Y}."
+
+
+def paragraph(text: str) -> str:
+    """Text in lines as long as those of the pages."""
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
 
 
 def markdown(table: pd.DataFrame, formats: Mapping[str, str] | None = None) -> str:

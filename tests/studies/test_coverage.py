@@ -11,7 +11,7 @@ from scipy.special import digamma
 from classex_bayes import SourceTask
 from classex_bayes.bayes.tails.calibration import random_halves
 from classex_bayes.bayes.tails.depths import score_forms
-from studies.coverage import command
+from studies.coverage import command, failures
 from studies.coverage.trials import mean_over_cells, summary
 from studies.coverage.wrong_classes import wrong_slope
 from studies.pages import DOCS
@@ -36,6 +36,25 @@ def test_errors_by_cell():
     assert "| p | 5 | r | 0.75 | 0.50 to 1.00 | +0.050 | 0.212 | 0.300 |" in mean_over_cells(
         cells, "rate"
     )
+
+
+def test_failures_have_rows_and_sound_data_a_sentence():
+    """Twins miss at 10 and 30 times; Gaussian classes never."""
+    rows = [
+        (name, size, factor, evidence, 0.5, 0.5 + error, 0.4, 0.6 - miss)
+        for name, size, error in (("Gaussian classes", 100, 0), ("pairs of twins", 200, 0.2))
+        for evidence in (failures.DEFAULT, failures.RANKS)
+        for factor in failures.FACTORS
+        for miss in (0, 0.2 * (error > 0 and factor > 3 and evidence == failures.DEFAULT))
+    ]
+    kinds = failures.kinds_of_data(pd.DataFrame(rows, columns=failures.COLUMNS))
+    part = failures.page_part(kinds)
+    twins = "| pairs of twins, rare in the pilot | 200 | 1.00 0.50 0.50 | 1.00 1.00 1.00 | 0.500 |"
+    assert f"{twins} +0.200 |" in part and part.count("\n|") == 2
+    assert "bias of +0.000 to +0.000: Gaussian classes." in " ".join(part.split())
+    worst = " ".join(failures.worst_case(kinds).split())
+    assert "Of 2 kinds of data" in worst and "do worst on pairs of twins" in worst
+    assert "in 100% of the trials at 3 times" in worst and "in 50% at 30 times" in worst
 
 
 def test_wrong_classes_show_the_slope_of_tails():

@@ -1,4 +1,4 @@
-"""Tables of corpus.md, scores.md and README.md on real populations, and the figure of their curves.
+"""Tables of corpus.md and scores.md on real populations, sentences of README.md, and a figure.
 
 They come from the tables that the command wrote into its folder.
 """
@@ -11,52 +11,30 @@ import pandas as pd
 from scipy.special import ndtri
 
 from studies.corpus.catalogue import recipes
-from studies.pages import FIGURES, markdown, version
+from studies.pages import FIGURES, markdown, paragraph, version
 
 OURS, BY_RANKS = "BayesianExtrapolator", "BayesianExtrapolator(ranks)"
 # Names of populations stand at this number of classes, at least so far apart.
 _NAMES, _LINE = 45_000, 0.125
-_HEADERS = {
-    "n_source": "pilot",
-    "factor": "times as many classes",
-    "scores": "kind of score",
-}
+_HEADERS = {"n_source": "pilot", "scores": "kind of score"}
 _FORMATS = {
-    **dict.fromkeys(["RMSE", "RMSE, worst tenth", "width"], ".3f"),
-    **dict.fromkeys(["coverage", "coverage, ranks", "RMSE / ranks", "width / ranks"], ".2f"),
-    "bias": "+.3f",
+    **dict.fromkeys(["RMSE", "worst tenth", "width"], ".3f"),
+    **dict.fromkeys(["coverage", "worst population"], ".2f"),
+    **dict.fromkeys(["RMSE / ClassExReg", "ranks / ClassExReg"], ".2f"),
 }
 SHOWN = ["10", "100", "1000", "10000", "all"]
 
 
 def population_table(facts: pd.DataFrame, cells: pd.DataFrame) -> str:
-    """What every population is, its size, two accuracies, and the errors of the posterior."""
-    table = facts.join(expectations(cells, ["population"]))
-    described = table.index.map(recipes())
+    """What every population is, its size, and the errors of the posterior, by kind of score."""
+    table = facts.join(expectations(cells, ["population"])).reset_index()
+    described = table["population"].map(recipes())
     table["what is recognised; classifier"] = [recipe.summary for recipe in described]
-    table = table.rename(columns={"100": "accuracy on 100", "all": "on all"})
-    accuracies = ["accuracy on 100", "on all"]
-    first = ["population", "what is recognised; classifier", "scores", "classes"]
-    columns = [*first, *accuracies, "coverage", "RMSE", "RMSE / ranks"]
-    formats = _FORMATS | dict.fromkeys(accuracies, ".3f") | {"classes": ",d"}
-    return markdown(table.reset_index()[columns], formats)
-
-
-def licences() -> str:
-    """Packages of the populations by licence, one line each."""
-    lines: dict[str, set[str]] = {}
-    for recipe in recipes().values():
-        for name, licence in _split(recipe.packages).items():
-            lines.setdefault(licence, set()).add(name)
-    return "\n".join(
-        f"- {licence}: {', '.join(sorted(lines[licence]))}" for licence in sorted(lines)
-    )
-
-
-def _split(packages: tuple[str, ...]) -> dict[str, str]:
-    """Names of packages, "name version (registry, licence)", and their licences."""
-    parts = (text.removesuffix(")").partition(" (") for text in packages)
-    return {name.split()[0]: registry.partition(", ")[2] for name, _, registry in parts}
+    columns = ["population", "what is recognised; classifier", "classes", "coverage", "RMSE"]
+    parts = []
+    for kind, of_kind in table.groupby("scores"):
+        parts += [pd.DataFrame({"population": [f"**{kind}**"]}), of_kind]
+    return markdown(pd.concat(parts)[columns], _FORMATS | {"classes": ",.0f"})
 
 
 def with_errors(table: pd.DataFrame, name: str, spec: str) -> list[str]:
@@ -94,19 +72,34 @@ def expectations(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
         {
             "populations": groups["population"].nunique(),
             "coverage": groups["coverage"].mean(),
-            "bias": groups["bias"].mean(),
             "RMSE": groups["rmse"].median(),
-            "RMSE, worst tenth": groups["rmse"].quantile(0.9),
-            "RMSE / ranks": against_ranks(cells, by)["RMSE / ranks"],
+            "worst tenth": groups["rmse"].quantile(0.9),
             "width": groups["width"].median(),
         }
     )
 
 
-def expectation_table(cells: pd.DataFrame, by: list[str], columns: list[str]) -> str:
-    """Some columns of the expectations."""
-    table = expectations(cells, by)[columns].reset_index()
-    return markdown(table.rename(columns=_HEADERS), _FORMATS)
+def size_table(cells: pd.DataFrame) -> str:
+    """Coverage, RMSE and width: a row for each size of pilots, a column for each target."""
+    table = expectations(cells, ["n_source", "factor"])[["coverage", "RMSE", "width"]]
+    shown = {name: values.map(f"{{:{_FORMATS[name]}}}".format) for name, values in table.items()}
+    by_target = pd.DataFrame(shown).agg(" ".join, axis="columns").unstack().add_suffix(" times")
+    return markdown(by_target.reset_index().rename(columns=_HEADERS))
+
+
+def kind_table(cells: pd.DataFrame, rankings: pd.DataFrame) -> str:
+    """What is to be expected by the kind of score, and errors divided by those of ClassExReg."""
+    table = expectations(cells, ["scores"])
+    ours = cells[cells["estimator"] == OURS]
+    covered = ours.groupby(["scores", "population"])["coverage"].mean()
+    table["worst population"] = covered.groupby("scores").min()
+    rmse = rankings["rmse"].unstack("estimator")
+    ratios = {"RMSE / ClassExReg": OURS, "ranks / ClassExReg": BY_RANKS}
+    for name, estimator in ratios.items():
+        table[name] = rmse[estimator] / rmse["ClassExReg"]
+    errors = ["RMSE", "worst tenth", "width", *ratios]
+    columns = ["populations", "coverage", "worst population", *errors]
+    return markdown(table[columns].reset_index().rename(columns=_HEADERS), _FORMATS)
 
 
 def against_ranks(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -131,32 +124,31 @@ def against_ranks(cells: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     )
 
 
-def front_page(
-    facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame, rankings: pd.DataFrame
-) -> str:
-    """Paragraph and table of the README about the corpus."""
-    rmse = rankings["rmse"].unstack("estimator")
-    ratios = rmse.div(rmse["ClassExReg"], axis=0)
-    covered = ours.groupby(["scores", "population"])["coverage"].mean()
-    table = pd.DataFrame(
-        {
-            "populations": facts.groupby("scores").size(),
-            "coverage of 90% intervals": ours.groupby("scores")["coverage"].mean(),
-            "in the worst population": covered.groupby("scores").min(),
-            "error": ratios[OURS],
-            "error of ranks alone": ratios[BY_RANKS],
-        }
-    ).reset_index()
-    formats = dict.fromkeys(table.columns[2:], ".2f")
-    typical = ours.query("n_source == 100 and factor == 10")[["rmse", "width"]].median()
+def ratio_table(cells: pd.DataFrame) -> str:
+    """Errors, widths and coverage beyond the pilot against those of ranks alone.
+
+    A row is a kind of score, and has the numbers at each multiple of the pilot's classes.
+    """
+    table = against_ranks(cells[cells["factor"] > 1], ["scores", "factor"])
+    shown = {
+        name: values.map("{:.2f}".format).groupby("scores").agg(" ".join)
+        for name, values in table.items()
+    }
+    return markdown(pd.DataFrame(shown).reset_index().rename(columns=_HEADERS))
+
+
+def summary(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> str:
+    """Two sentences: how often intervals contain the true accuracy, and how large errors are."""
     simulated = int(facts["kind"].str.startswith("simulated").sum())
+    covered = ours.groupby("population")["coverage"].mean().sort_values()
+    classes, _, _ = recipes()[covered.index[0]].summary.partition(";")
+    typical = ours.query("n_source == 100 and factor == 10")[["rmse", "width"]].median()
     return (
-        f"On [{len(facts) - simulated} real and {simulated} simulated populations](docs/corpus.md) "
-        f"of up to {facts['classes'].max():,} classes,\n90% intervals contained the true accuracy "
-        f"in {ranking.loc[OURS, 'coverage']:.0%} of the cases:\n\n"
-        f"{markdown(table.rename(columns=_HEADERS), formats)}\n\n"
-        f"From 100 classes to 1,000 the median error (RMSE) is {typical['rmse']:.2f}, and the "
-        f"median width {typical['width']:.2f}."
+        f"On {len(facts) - simulated} real and {simulated} simulated populations of up to "
+        f"{facts['classes'].max():,} classes, 90% intervals contained the true accuracy in "
+        f"{ranking.loc[OURS, 'coverage']:.0%} of the cases, and in {covered.iloc[0]:.0%} of those "
+        f"of the worst population ({classes}). From 100 classes to 1,000 the median error (RMSE) "
+        f"is {typical['rmse']:.2f}, and the median width of the intervals {typical['width']:.2f}."
     )
 
 
@@ -206,19 +198,16 @@ def page_parts(folder: Path) -> dict[str, dict[str, str]]:
     ranking = pd.read_csv(folder / "corpus-ranking.csv", index_col="estimator")
     rankings = pd.read_csv(folder / "corpus-rankings.csv", index_col=["scores", "estimator"])
     cells = cells.join(facts["scores"], on="population")
-    ours = cells[cells["estimator"] == OURS]
-    ratios = against_ranks(cells, ["scores", "factor"]).reset_index().rename(columns=_HEADERS)
-    by_size = ["populations", "coverage", "bias", "RMSE", "width"]
-    by_kind = ["coverage", "bias", "RMSE", "RMSE, worst tenth", "width"]
+    in_short = summary(facts, cells[cells["estimator"] == OURS], ranking)
+    linked = in_short.replace("populations", "[populations](docs/corpus.md)", 1)
     return {
         "corpus.md": {
             "version": version(),
+            "by kind of score": f"{paragraph(in_short)}\n\n{kind_table(cells, rankings)}",
             "populations": population_table(facts, cells),
             "ranking": ranking_table(ranking),
-            "cells": expectation_table(cells, ["n_source", "factor"], by_size),
-            "by kind of score": expectation_table(cells, ["scores"], by_kind),
-            "licences": licences(),
+            "cells": size_table(cells),
         },
-        "scores.md": {"by kind of score": markdown(ratios, _FORMATS)},
-        "../README.md": {"corpus": front_page(facts, ours, ranking, rankings)},
+        "scores.md": {"by kind of score": ratio_table(cells)},
+        "../README.md": {"corpus": paragraph(linked)},
     }

@@ -4,7 +4,7 @@ import pandas as pd
 from scipy.spatial.distance import cdist
 
 import classex_bayes as cb
-from studies.pages import markdown, version
+from studies.pages import markdown, paragraph, version
 from studies.shared import CI_PROB
 
 OURS, OTHER, KERNEL = "BayesianExtrapolator", "ClassExReg", "KDE(ucv)"
@@ -21,14 +21,18 @@ def distances():
 
 
 def characters(scores):
-    """Coverage, width and errors of the posterior, and errors of two point estimators."""
+    """Coverage, width and errors of the posterior, and errors of two point estimators.
+
+    A row predicts all characters; a sentence has the coverage on fewer.
+    """
     ours = scores.xs(OURS, level="estimator").reset_index()
+    on_all = ours["k"] == TARGETS[-1]
     rows = []
-    for row in ours.itertuples():
+    for row in ours[on_all].itertuples():
         pilot, k = row.n_source, row.k
         rows.append(
             {
-                "pilot": pilot, "predicted for": f"{k:,}",
+                "pilot": pilot,
                 "coverage": f"{row.coverage90:.2f}",
                 "mean width": f"{row.width:.3f}",
                 "bias": f"{row.bias:+.3f}",
@@ -37,7 +41,14 @@ def characters(scores):
                 KERNEL: scores.loc[(pilot, KERNEL, k), "rmse"],
             }
         )  # fmt: skip
-    return markdown(pd.DataFrame(rows), dict.fromkeys([OTHER, KERNEL], ".3f"))
+    table = markdown(pd.DataFrame(rows), dict.fromkeys([OTHER, KERNEL], ".3f"))
+    fewer = ours.loc[~on_all, "coverage90"]
+    sizes = " and ".join(f"{k:,}" for k in TARGETS[:-1])
+    on_fewer = (
+        f"Predictions for {sizes} characters have a coverage of {fewer.min():.2f} to "
+        f"{fewer.max():.2f}. {version()}"
+    )
+    return f"{table}\n\n{paragraph(on_fewer)}"
 
 
 def tables(options):
@@ -47,4 +58,4 @@ def tables(options):
         n_pilots=options.repeats(100), ci_prob=CI_PROB, random_seed=1, n_jobs=options.jobs,
         store=options.out / "characters",
     ).scores  # fmt: skip
-    return {"calibration.md": {"version": version(), "characters": characters(scores)}}
+    return {"calibration.md": {"characters": characters(scores)}}

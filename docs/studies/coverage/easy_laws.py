@@ -7,7 +7,7 @@ import pandas as pd
 
 import classex_bayes as cb
 from studies.coverage.trials import all_rows, summary
-from studies.pages import markdown, version
+from studies.pages import paragraph, version
 from studies.shared import CI_PROB, quiet
 
 N_CLASSES, REPEATS, PILOT, FACTORS = 6000, 2, 50, (1, 10, 50)
@@ -99,25 +99,33 @@ def pilots(law, n_pilots):
 
 
 def tables(options):
-    """Accuracy on 50 classes of every law, and RMSE and coverage from ranks and from scores."""
+    """The ranges of errors and coverage over the laws, from ranks and from scores."""
     n_pilots = options.repeats(20)
     columns = ["law", "evidence", "factor", "truth", "mean", "lower", "upper"]
     cases = [(law, n_pilots) for law in LAWS]
     trials = options.kept(
         "easy-laws", lambda: pd.DataFrame(all_rows(pilots, cases, options.jobs), columns=columns)
     )
-    cells = summary(trials, columns[:3]).set_index(columns[:3]).sort_index()
-    truth = trials.groupby(["law", "factor"])["truth"].first()
-    rows = []
-    for law in LAWS:
-        row = {"law": law, "accuracy on 50": f"{truth[law, 1]:.4f}"}
-        for evidence in MODELS:
-            of_it = cells.loc[law, evidence]
-            row[f"RMSE, {evidence}"] = " ".join(f"{of_it.loc[f, 'rmse']:.3f}" for f in FACTORS)
-            row[f"coverage, {evidence}"] = " ".join(f"{of_it.loc[f, 'held']:.2f}" for f in FACTORS)
-        rows.append(row)
-    text = (
-        f"{markdown(pd.DataFrame(rows))}\n\nAt 1, 10 and 50 times the 50 classes of a pilot. "
-        f"{n_pilots} pilots of each. {version()}"
+    return {"scores.md": {"easy laws": paragraph(in_words(trials, n_pilots))}}
+
+
+def in_words(trials, n_pilots):
+    """Accuracies on the classes of the pilots, and ranges of RMSE and coverage over the laws."""
+    cells = summary(trials, ["law", "evidence", "factor"]).set_index(["evidence", "factor"])
+    accuracy = trials.loc[trials["factor"] == FACTORS[0], "truth"]
+    far = FACTORS[-1]
+    rmse = {name: cells.loc[name, "rmse"].loc[far] for name in MODELS}
+    held = {name: cells.loc[name, "held"] for name in MODELS}
+    return (
+        f"With accuracies of {accuracy.min():.4f} to {accuracy.max():.4f} on {PILOT} classes, the "
+        f"RMSE on {far * PILOT:,} classes is {span(rmse['scores'], '.3f')} from scores and "
+        f"{span(rmse['ranks'], '.3f')} from ranks alone. The coverage at {FACTORS[0]}, "
+        f"{FACTORS[1]} and {far} times the classes of the pilots is {span(held['scores'], '.2f')} "
+        f"and {span(held['ranks'], '.2f')}. {len(LAWS)} problems, {n_pilots} pilots of each. "
+        f"{version()}"
     )
-    return {"scores.md": {"easy laws": text}}
+
+
+def span(values, spec):
+    """Smallest and largest value."""
+    return f"{values.min():{spec}} to {values.max():{spec}}"

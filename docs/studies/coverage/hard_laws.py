@@ -6,7 +6,7 @@ import pandas as pd
 import classex_bayes as cb
 from studies.coverage.trials import all_rows
 from studies.laws import FavorabilityLaw, HierarchicalNormal, zoo
-from studies.pages import markdown
+from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
 
@@ -77,4 +77,5 @@ def tables(options):
     columns = ["prior", "converged", *COVERAGE]
     groups = pd.DataFrame(rows, columns=columns).groupby("prior", sort=False)
     table = groups.sum().astype(str) + " of " + groups.count().astype(str)
-    return {"calibration.md": {"hard laws": markdown(table.reset_index())}}
+    text = f"{markdown(table.reset_index())}\n\n{version()}"
+    return {"calibration.md": {"hard laws": text}}

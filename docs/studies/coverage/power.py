@@ -8,7 +8,7 @@ import classex_bayes as cb
 from studies.corpus.catalogue import population, recipes
 from studies.corpus.population import Population
 from studies.coverage.trials import all_rows
-from studies.pages import markdown, version
+from studies.pages import paragraph, version
 from studies.shared import CI_PROB, quiet
 
 SIZES, FACTORS = (100, 300), (3, 10, 30, 100)
@@ -79,7 +79,7 @@ def cases(options):
 
 
 def tables(options):
-    """Numbers of pilots that miss and of alarms of the three checks, by kind of score.
+    """Numbers of pilots that miss, and of alarms of the three checks.
 
     A pilot misses if the interval misses at one of the targets beyond it, or more.
     """
@@ -87,23 +87,22 @@ def tables(options):
         "power",
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=COLUMNS),
     )
+    return {"calibration.md": {"power of checks": in_words(trials)}}
+
+
+def in_words(trials):
+    """Power and false alarms of the checks, and how errors within and beyond pilots are related."""
     missed = trials["held"] < 1
-    rows = []
-    for scores, of_it in [("all", trials), *trials.groupby("scores")]:
-        row = {"score": scores}
-        for name, kept in (("contain it", ~missed), ("miss it", missed)):
-            pilots = of_it[kept[of_it.index]]
-            row[name] = len(pilots)
-            row[f"{name}: alarms"] = " / ".join(f"{pilots[check].sum()}" for check in CHECKS)
-        rows.append(row)
+    alarms = {name: (trials[name][missed].sum(), trials[name][~missed].sum()) for name in CHECKS}
     errors = trials.groupby("population")[["inner", "outer"]].mean()
     correlation = errors["inner"].corr(errors["outer"], method="spearman")
-    text = (
-        f"{markdown(pd.DataFrame(rows))}\n\n{power(trials[CHECKS[0]], missed)} The rank "
+    return paragraph(
+        f"Of {len(trials)} pilots, {missed.sum()} miss. {power(trials[CHECKS[0]], missed)} Tails "
+        f"are unusual in {alarms['tails'][0]} and {alarms['tails'][1]} of these pilots, and the "
+        f"note on scores comes with {alarms['moved'][0]} and {alarms['moved'][1]}. The rank "
         f"correlation of the mean errors of {len(errors)} populations within and beyond pilots is "
         f"{correlation:.2f}. {version()}"
     )
-    return {"calibration.md": {"power of checks": text}}
 
 
 def power(flagged, missed):
@@ -111,7 +110,7 @@ def power(flagged, missed):
     found, of_all = flagged[missed].sum(), missed.sum()
     limit = beta.ppf(0.95, found + 1, of_all - found) if found < of_all else 1
     return (
-        f"`extrapolation_check` flagged {found} of {of_all} pilots that miss, so its power is at "
-        f"most {limit:.2f} with 95% confidence, and {flagged[~missed].sum()} of {(~missed).sum()} "
-        "that contain the true accuracy."
+        f"`extrapolation_check` fails for {found} of these {of_all}, so its power is at most "
+        f"{limit:.2f} with 95% confidence, and for {flagged[~missed].sum()} of the "
+        f"{(~missed).sum()} others."
     )

@@ -18,7 +18,7 @@ from classex_bayes.evaluate.scoring import interval_score
 from studies.corpus.catalogue import population, recipes
 from studies.corpus.corpus_ranking import FACTORS, N_SOURCE
 from studies.coverage.trials import all_rows
-from studies.pages import markdown
+from studies.pages import markdown, version
 from studies.shared import CI_PROB, quiet
 
 WIDE = cb.MixturePrior(
@@ -158,4 +158,5 @@ def tables(options):
     formats |= {name: ".2f" for name in rows[0] if name.startswith("coverage")}
     print(f"{len(fitted)} pilots, {len(settings)} settings; the best:")
     print(pd.DataFrame([{name: getattr(settings[i], name) for name in RANGES} for i in best]))
-    return {"calibration.md": {"priors": markdown(pd.DataFrame(rows), formats)}}
+    text = f"{markdown(pd.DataFrame(rows), formats)}\n\n{version()}"
+    return {"calibration.md": {"priors": text}}

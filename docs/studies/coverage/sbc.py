@@ -15,7 +15,7 @@ from classex_bayes.bayes.sampling import SamplerSettings, sample_posterior
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.evaluate.trials import SAMPLER
 from classex_bayes.typing import FloatArray, IntArray
-from studies.pages import markdown
+from studies.pages import paragraph, version
 from studies.shared import Options, quiet
 
 _RANKED_DRAWS = 100  # ranks among dependent draws are not uniform
@@ -166,20 +166,15 @@ def tables(options: Options) -> dict[str, dict[str, str]]:
     ranks = sbc(n_simulations=options.repeats(500), random_seed=11, n_jobs=options.jobs)
     found = uniformity(ranks)
     is_accuracy = found.index.str.startswith("accuracy")
-    groups = {
-        "[parameters of the prior](background.md#the-model)": found[~is_accuracy],
-        "accuracy on 100, 1,000 and 10,000 classes": found[is_accuracy],
-    }
-    rows = [
-        {
-            "quantities": name,
-            "inside the band": f"{group['inside'].sum()} of {len(group)}",
-            "mean rank (1/2)": _span(group["mean"]),
-            "coverage": _span(group["coverage90"]),
-        }
-        for name, group in groups.items()
-    ]
-    return {"calibration.md": {"ranks of the truth": markdown(pd.DataFrame(rows))}}
+    parameters, accuracies = found[~is_accuracy], found[is_accuracy]
+    text = (
+        f"The ranks of {parameters['inside'].sum()} of {len(parameters)} [parameters of the "
+        f"prior](background.md#the-model) and of {accuracies['inside'].sum()} of "
+        f"{len(accuracies)} accuracies (on 100, 1,000 and 10,000 classes) are inside the band. "
+        f"The coverage is {_span(parameters['coverage90'])} and {_span(accuracies['coverage90'])}. "
+        f"{version()}"
+    )
+    return {"calibration.md": {"ranks of the truth": paragraph(text)}}
 
 
 def _span(values: "pd.Series[float]") -> str:

@@ -30,7 +30,7 @@ def pilot(font, n_classes, seed):
 
 
 def tables(options):
-    """A row for each font and size of pilot."""
+    """A row for each font, with the numbers of each size of pilot."""
     n_pilots = options.repeats(20)
     cases = [(font, size, seed) for font in FONTS for size in SIZES for seed in range(n_pilots)]
     columns = ["font", "classes", "evidence", "truth", "mean", "lower", "upper"]
@@ -38,10 +38,18 @@ def tables(options):
         "scores", lambda: pd.DataFrame(all_rows(pilot, cases, options.jobs), columns=columns)
     )
     cells = summary(trials, columns[:3])
-    table = cells.pivot(index=["font", "classes"], columns="evidence", values=["rmse", "held"])
-    table = table.loc[list(FONTS)].reset_index()
-    names = {"rmse": "RMSE", "held": "coverage"}
-    table.columns = [f"{names[a]}, {b}" if b else a for a, b in table.columns]
-    formats = dict.fromkeys(table.columns[2:4], ".3f") | dict.fromkeys(table.columns[4:], ".2f")
-    text = f"{markdown(table, formats)}\n\n{n_pilots} pilots in each row. {version()}"
+    cells = cells.set_index(["font", "evidence"]).loc[list(FONTS)]
+    shown = pd.DataFrame(
+        {
+            "RMSE": cells["rmse"].map("{:.3f}".format),
+            "coverage": cells["held"].map("{:.2f}".format),
+        }
+    )
+    table = shown.groupby(level=[0, 1], sort=False).agg(" ".join).unstack(sort=False)
+    table.columns = [f"{name}, {evidence}" for name, evidence in table.columns]
+    sizes = f"{', '.join(map(str, SIZES[:-1]))} and {SIZES[-1]} classes"
+    text = (
+        f"{markdown(table.reset_index())}\n\nFrom pilots of {sizes}, {n_pilots} of each. "
+        f"{version()}"
+    )
     return {"scores.md": {"packaged characters": text}}

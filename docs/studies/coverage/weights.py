@@ -7,7 +7,7 @@ import classex_bayes as cb
 from classex_bayes.simulate import GaussianNearestNeighbor
 from studies.coverage.trials import all_rows
 from studies.laws import HierarchicalNormal
-from studies.pages import markdown, version
+from studies.pages import paragraph, version
 from studies.shared import quiet
 
 EASY, HARD = GaussianNearestNeighbor(10, 0.2), GaussianNearestNeighbor(10, 0.4)
@@ -85,16 +85,26 @@ def row(name, law, n_classes, repeats, made_from, kind, n_tasks):
     """Weights, design and the coverage at each number of classes."""
     with quiet():
         shares, _ = held(kind, law, n_classes, repeats, made_from, n_tasks)
-    design = f"{name}, {n_classes} x {repeats}"
-    return [(kind, design, " / ".join(f"{share:.2f}" for share in shares))]
+    return [(kind, f"{name}, {n_classes} classes with {repeats} instances", *shares)]
 
 
 def tables(options):
-    """A row for each kind of weights, a column for each design."""
+    """The range of the coverage over weights and designs, and the lowest."""
     kinds = SHOWN[: 1 if options.small else None]
     cases = [(*design, kind) for design in DESIGNS for kind in kinds]
     cases += [(*DESIGNS[0], f"heavy classes {tie}") for tie in TIED]
     cases = [(*case, options.repeats(N_TASKS)) for case in cases]
-    rows = pd.DataFrame(all_rows(row, cases, options.jobs), columns=["weights", "design", "held"])
-    table = rows.set_index(["weights", "design"])["held"].unstack(sort=False)
-    return {"calibration.md": {"class weights": f"{markdown(table.reset_index())}\n\n{version()}"}}
+    rows = pd.DataFrame(all_rows(row, cases, options.jobs), columns=["weights", "design", *FACTORS])
+    return {"calibration.md": {"class weights": coverage_in_words(rows)}}
+
+
+def coverage_in_words(rows):
+    """The range of the coverage at k1 and beyond, and where it is lowest."""
+    rows = rows.set_index(["weights", "design"])
+    at_k1, beyond = rows[FACTORS[0]], rows[[*FACTORS[1:]]].stack()
+    kind, design, factor = beyond.idxmin()
+    return paragraph(
+        f"The coverage is {at_k1.min():.2f} to {at_k1.max():.2f} at k1, and {beyond.min():.2f} to "
+        f"{beyond.max():.2f} at {FACTORS[1]} k1 and {FACTORS[2]} k1. It is lowest at {factor} k1 "
+        f'with the weights "{kind}" ({design}). {version()}'
+    )

@@ -11,13 +11,14 @@ import classex_bayes as cb
 from classex_bayes.evaluate.scoring import score_trials
 from classex_bayes.evaluate.trials import Trial, run_trials
 from studies.laws import zoo
-from studies.pages import markdown
+from studies.pages import markdown, paragraph, version
 from studies.shared import CI_PROB, Options
 
 OURS, OTHER = "BayesianExtrapolator", "ClassExReg"
 FACTORS = (2, 4, 10, 20)
 SHOWN = (4, 20)  # on the page
 MEAN = "**mean over the identifiable**"
+SOUND = 0.84  # least coverage of a law that has no row
 REPEATS_PER_CLASS = 3
 DUPLICATES = 1e-3  # share of the classes that duplicate one, in the law of that name
 N_TASKS = {50: 20, 200: 20, 1000: 10}  # of each law, by the classes of a pilot
@@ -72,22 +73,32 @@ def zoo_table(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
 
 
 def page_table(tables: Mapping[int, pd.DataFrame]) -> str:
-    """Coverage and RMSE of every law, by k1 and factor, and means over the identifiable laws.
+    """Coverage and RMSE of laws, by k1 and factor, and means over the identifiable ones.
 
-    `tables` are those of `zoo_table` by k1. Cells that are not identifiable have a mark.
+    `tables` are those of `zoo_table` by k1. Cells that are not identifiable have a mark. A sentence
+    has the laws whose intervals are sound in all cells.
     """
     columns: dict[str, dict[str, str]] = {}
+    coverage = []
     for k1, table in tables.items():
         for factor in SHOWN:
             of_it = table.xs(factor, level="factor")
             ours, other = (of_it.xs(name, level="estimator") for name in (OURS, OTHER))
             cells = {row.Index: _shown(row) + " (*)" * (not row.identifiable)
                      for row in ours.itertuples()}  # fmt: skip
+            coverage.append(ours["coverage90"])
             mean = ours[ours["identifiable"]].mean(numeric_only=True)
             theirs = other.loc[other["identifiable"], "rmse"].mean()
             means = {MEAN: f"**{_shown(mean)}**", f"RMSE of {OTHER}, mean": f"{theirs:.3f}"}
             columns[f"{k1}, x{factor}"] = cells | means
-    return markdown(pd.DataFrame(columns).rename_axis("law").reset_index())
+    covered = pd.concat(coverage, axis="columns")
+    covered = covered[covered.min(axis="columns") >= SOUND]
+    rows = pd.DataFrame(columns).rename_axis("law").drop(index=covered.index).reset_index()
+    others = (
+        f"The coverage of the other laws ({', '.join(covered.index)}) is "
+        f"{covered.min(axis=None):.2f} to {covered.max(axis=None):.2f} in all cells. {version()}"
+    )
+    return f"{markdown(rows)}\n\n{paragraph(others)}"
 
 
 def _shown(row: Any) -> str:
