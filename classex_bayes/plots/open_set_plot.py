@@ -152,7 +152,7 @@ def plot_threshold(
     low, high = sorted([few[0], most[-1]])
     thresholds = np.unique(np.clip([few, most], low, high))
     rates = model.predict(counts, threshold=thresholds, rank=rank)
-    title = f"FPIR and FNIR by threshold, from a pilot of {rates.n_classes:,} enrolled classes"
+    title = f"From a pilot of {rates.n_classes:,} enrolled classes"
     accepted = "distances up to" if model.attributes_.negated else "scores from"
     x_label = f"threshold: {accepted} it are accepted"
     fpir, fnir = panels

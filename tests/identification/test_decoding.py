@@ -153,7 +153,7 @@ def test_a_single_response_needs_no_shrinkage():
 
 def test_the_recipe_is_close_to_the_true_model():
     """The encoding model of the page for neuroscientists has nearly the accuracy of the truth."""
-    first_part = PAGE.read_text("utf-8").partition("## What do I lose")[0]
+    first_part = PAGE.read_text("utf-8").partition("## Which region")[0]
     names = {}
     for block in re.findall(r"^```python\n(.*?)^```", first_part, re.DOTALL | re.MULTILINE):
         exec(compile(block, str(PAGE), "exec"), names)

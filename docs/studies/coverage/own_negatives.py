@@ -6,7 +6,7 @@ import pandas as pd
 import classex_bayes as cb
 from studies.corpus.catalogue import population
 from studies.coverage.trials import all_rows
-from studies.pages import markdown, version
+from studies.pages import version
 from studies.shared import CI_PROB, quiet
 
 METRICS = "accuracy", "hit_rate@10"
@@ -67,22 +67,27 @@ def cases(options):
 
 
 def tables(options):
-    """Root mean squared errors of every estimator, and coverage and width of the posterior."""
+    """Sentences on the errors of every estimator, and on coverage and width of the posterior."""
     trials = options.kept(
         "own_negatives",
         lambda: pd.DataFrame(all_rows(pilot, cases(options), options.jobs), columns=_COLUMNS),
     )
-    order = ["sampled metric", *METHODS, "posterior"]
-    squares = trials.assign(error=trials["error"] ** 2).groupby(
-        ["negatives", "metric", "estimator"], sort=False
-    )
-    errors = np.sqrt(squares["error"].mean()).unstack("estimator")[order]
+    cells = trials.assign(error=trials["error"] ** 2).groupby(["negatives", "metric", "estimator"])
+    errors = np.sqrt(cells["error"].mean()).unstack("estimator")
     of_posterior = trials[trials["estimator"] == "posterior"]
-    of_posterior = of_posterior.rename(columns={"held": "coverage"})
-    means = of_posterior.groupby(["negatives", "metric"], sort=False)[["coverage", "width"]].mean()
-    table = errors.join(means).reset_index()
-    table["metric"] = table["metric"].replace("accuracy", "hit_rate@1").str.replace("_", " ")
-    table.columns = [str(column).replace("_", " ") for column in table.columns]
-    formats = dict.fromkeys([name.replace("_", " ") for name in order], ".3f")
-    text = markdown(table, formats | {"coverage": ".2f", "width": ".3f"})
-    return {"roles/recommender.md": {"own negatives": f"{text}\n\n{version()}"}}
+    means = of_posterior.groupby(["negatives", "metric"])[["held", "width"]].mean()
+    span = {name: _span(errors[name]) for name in errors}
+    literature = ", ".join(f"{span[name]} ({name.replace('_', ' ')})" for name in METHODS)
+    text = (
+        f"The posterior mean has root mean squared errors of {span['posterior']}, the sampled "
+        f"metric itself of {span['sampled metric']}. Those of the [estimators of the literature]"
+        f"(../estimators.md) are {literature}. {CI_PROB:.0%} intervals contained the true metric "
+        f"in {_span(means['held'], '.0%')} of the cases; their mean width is "
+        f"{_span(means['width'])}."
+    )
+    return {"roles/recommender.md": {"own negatives": f"{text} {version()}"}}
+
+
+def _span(values: pd.Series, form: str = ".3f") -> str:
+    """Smallest and largest value over numbers of negatives and metrics."""
+    return f"{values.min():{form}} to {values.max():{form}}"

@@ -10,7 +10,7 @@ from studies.pages import DOCS
 from studies.shared import quiet
 
 PAGE = DOCS / "gallery.md"
-_COLOURS, _DPI = 48, 75  # pictures are small files
+_COLOURS, _DPI = 48, 100  # pictures are small files
 
 
 def parts():

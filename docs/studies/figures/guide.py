@@ -2,11 +2,21 @@
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.ticker import NullFormatter, StrMethodFormatter
 
 import classex_bayes as cb
 from studies.pages import FIGURES
 
 BLUE, ORANGE, GREEN, GREY = "#0072b2", "#d55e00", "#009e73", "#555555"
+LETTERS = {"font.size": 13, "axes.titlesize": 14}  # legible if a phone shows the whole width
+
+
+def count_classes(axis, largest: int) -> None:
+    """Number a logarithmic axis of k: 10, 100, 1,000."""
+    axis.set(xscale="log", xlabel="number of classes k")
+    axis.set_xticks([10**n for n in range(1, 4) if 10**n < largest])
+    axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
 
 
 def squared_distances(glyphs, probe: int) -> np.ndarray:
@@ -15,11 +25,12 @@ def squared_distances(glyphs, probe: int) -> np.ndarray:
 
 
 def favorability(glyphs) -> None:
-    """Scores of two probes, their favorability, and what it makes of more classes."""
-    beaten = 1 - (glyphs.task().ranks - 1) / (len(glyphs.classes) - 1)
+    """Scores of two probes, their favorability, and their accuracy on more classes."""
+    everything = glyphs.task()
+    beaten = 1 - (everything.ranks - 1) / (len(glyphs.classes) - 1)
     easy, hard = (int(np.argmin(np.abs(beaten - level))) for level in (0.9993, 0.9))
-    figure, axes = plt.subplots(1, 3, figsize=(11, 3.4), layout="constrained")
-    k = np.geomspace(2, 2965, 200)
+    figure, axes = plt.subplots(1, 3, figsize=(12, 4.2), layout="constrained")
+    k = np.unique(np.geomspace(2, 2965, 200).astype(int))
     for axis, probe, color, name in zip(axes, (easy, hard), (BLUE, ORANGE), "AB", strict=False):
         true = glyphs.classes.index(glyphs.y[probe])
         score = -squared_distances(glyphs, probe)
@@ -28,19 +39,22 @@ def favorability(glyphs) -> None:
         _, edges, bars = axis.hist(rivals, 60, color="#cccccc")
         for edge, bar in zip(edges, bars, strict=False):
             bar.set_facecolor(color if edge >= own else "#cccccc")
-        axis.axvline(own, color=color, lw=2)
-        axis.set(title=f"probe {name}: U* = {share:.4f}", xlabel="score", yticks=[])
-        axes[2].plot(k, share ** (k - 1), color=color)
-    axes[0].set_ylabel("wrong classes")
-    axes[2].plot(k, [(beaten ** (n - 1)).mean() for n in k], color="black")
+        axis.axvline(own, color=color, lw=2.5)
+        top = 1.2 * axis.get_ylim()[1]
+        axis.text(own - 0.15, 0.92 * top, "own class", color=color, ha="right")
+        axis.text(edges[0], 0.25 * top, "wrong\nclasses", color=GREY)
+        axis.set(title=f"probe {name}: U* = {share:.4f}", xlabel="score", ylim=(0, top), yticks=[])
+        axes[2].plot(k, share ** (k - 1.0), color=color, lw=2.5)
+    axes[2].plot(k, everything.accuracy(k), color="black", lw=2.5)
     for place, color, text in (
-        ((15, 0.3), ORANGE, "probe B"),
-        ((90, 0.55), BLUE, "probe A"),
-        ((12, 0.83), "black", "all probes"),
+        ((17, 0.27), ORANGE, "probe B"),
+        ((60, 0.5), BLUE, "probe A"),
+        ((330, 0.84), "black", "all probes"),
     ):
         axes[2].text(*place, text, color=color)
-    axes[2].set(xscale="log", title="recognised among k: U*^(k-1)", xlabel="number of classes, k")
-    figure.savefig(FIGURES / "guide_favorability.png", dpi=110)
+    axes[2].set(title="recognised among k classes", ylabel="probability")
+    count_classes(axes[2], 2965)
+    figure.savefig(FIGURES / "guide_favorability.png", dpi=100)
 
 
 def random_classes(glyphs) -> None:
@@ -52,22 +66,29 @@ def random_classes(glyphs) -> None:
         "pilot of random classes": rng.choice(2965, 200, replace=False),
         "pilot from the easier half": rng.choice(order[:1482], 200, replace=False),
     }
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
     k = np.unique(np.geomspace(2, 2965, 40).astype(int))
-    for axis, color, (name, chosen) in zip(axes, (BLUE, ORANGE), pilots.items(), strict=True):
+    places = {"true accuracy": (12, 0.80), "pilot": (2.2, 0.93), "90% interval": (330, 0.85)}, {
+        "true accuracy": (4, 0.85), "pilot": (60, 0.985), "90% interval": (450, 0.9),
+    }  # fmt: skip
+    for axis, color, names, (title, chosen) in zip(
+        axes, (BLUE, ORANGE), places, pilots.items(), strict=True
+    ):
         task = everything.select(np.sort(chosen))
         model = cb.BayesianExtrapolator().fit(task, random_seed=1, progressbar=False)
         pred = model.predict(k)
         bounds = pred.interval(0.9)
         axis.fill_between(k, bounds["lower"], bounds["upper"], color=color, alpha=0.25, lw=0)
-        axis.plot(k, pred.mean, color=color, label="prediction, 90% interval")
+        axis.plot(k, pred.mean, color=color, lw=2.5)
         seen = task.grid(15)
-        axis.plot(seen, task.accuracy(seen), "o", color=color, ms=4, label="seen in the pilot")
-        axis.plot(k, everything.accuracy(k), "k--", label="truth")
-        axis.set(xscale="log", title=name, xlabel="number of classes")
-        axis.legend(frameon=False, loc="lower left")
+        axis.plot(seen, task.accuracy(seen), "o", color=color, ms=6)
+        axis.plot(k, everything.accuracy(k), "k--", lw=2)
+        for text, place in names.items():
+            axis.text(*place, text, color="black" if text == "true accuracy" else color)
+        axis.set(title=title)
+        count_classes(axis, 2965)
     axes[0].set_ylabel("accuracy")
-    figure.savefig(FIGURES / "guide_random.png", dpi=110)
+    figure.savefig(FIGURES / "guide_random.png", dpi=100)
 
 
 def class_mean_scores(train, train_y, test):
@@ -95,14 +116,14 @@ def marginal() -> None:
     train_y, y = np.repeat(np.arange(60), 3), np.repeat(np.arange(60), 5)
     rng = np.random.default_rng(1)
     names = {
-        "nearest class mean: marginal": class_mean_scores,
-        "metric learnt from all classes: not": discriminant_scores,
+        "nearest class mean": class_mean_scores,
+        "linear discriminant analysis": discriminant_scores,
     }
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
+    figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
     for axis, color, (name, scorer) in zip(axes, (BLUE, ORANGE), names.items(), strict=True):
         whole = cb.SourceTask.from_scores(scorer(train, train_y, test), y, random_seed=0)
         k = np.arange(2, 61)
-        axis.plot(k, whole.accuracy(k), color="black", label="columns left out of 60")
+        axis.plot(k, whole.accuracy(k), color="black", lw=2.5, label="columns left out of 60")
         for size in (5, 10, 20, 40):
             anew = []
             for _ in range(60):
@@ -112,19 +133,19 @@ def marginal() -> None:
                 scores = scorer(train[kept], [code[c] for c in train_y[kept]], test[tested])
                 small = cb.SourceTask.from_scores(scores, [code[c] for c in y[tested]])
                 anew.append(small.accuracy(size))
-            label = "retrained on so many" if size == 5 else None
-            axis.plot(size, np.mean(anew), "o", color=color, label=label)
-        axis.set(title=name, xlabel="number of classes")
+            label = "retrained on fewer classes" if size == 5 else None
+            axis.plot(size, np.mean(anew), "o", color=color, ms=9, label=label)
+        axis.set(title=name, xlabel="number of classes k")
         axis.legend(frameon=False)
     axes[0].set_ylabel("accuracy")
-    figure.savefig(FIGURES / "guide_marginal.png", dpi=110)
+    figure.savefig(FIGURES / "guide_marginal.png", dpi=100)
 
 
 def expected(glyphs) -> None:
     """Accuracy of many concrete class sets about their expectation."""
     everything = glyphs.task()
     rng = np.random.default_rng(1)
-    figure, axis = plt.subplots(figsize=(6, 3.4), layout="constrained")
+    figure, axis = plt.subplots(figsize=(8, 4.4), layout="constrained")
     k = np.unique(np.geomspace(5, 2965, 50).astype(int))
     for size in (10, 30, 100, 300, 1000):
         tests = []
@@ -132,18 +153,20 @@ def expected(glyphs) -> None:
             chosen = np.sort(rng.choice(2965, size, replace=False))
             tests.append(everything.select(chosen).accuracy(size))
         spread = size * np.exp(rng.uniform(-0.08, 0.08, 40))
-        axis.plot(spread, tests, "o", color=GREEN, ms=3, alpha=0.5)
-    axis.plot([], [], "o", color=GREEN, ms=3, label="one set of classes: GA")
-    axis.plot(k, everything.accuracy(k), color="black", label="expectation over sets: AGA")
-    axis.set(xscale="log", xlabel="number of classes", ylabel="accuracy")
-    axis.legend(frameon=False)
-    figure.savefig(FIGURES / "guide_expected.png", dpi=110)
+        axis.plot(spread, tests, "o", color=GREEN, ms=4, alpha=0.5)
+    axis.plot(k, everything.accuracy(k), color="black", lw=2.5)
+    axis.text(38, 0.96, "tests of one set of classes", color="#007a59")
+    axis.text(14, 0.79, "expected accuracy")
+    axis.set(ylabel="accuracy")
+    count_classes(axis, 2965)
+    figure.savefig(FIGURES / "guide_expected.png", dpi=100)
 
 
 def main() -> None:
     """Draw all four."""
     characters = cb.load_glyphs()
-    favorability(characters)
-    random_classes(characters)
-    marginal()
-    expected(characters)
+    with plt.rc_context(LETTERS):
+        favorability(characters)
+        random_classes(characters)
+        marginal()
+        expected(characters)

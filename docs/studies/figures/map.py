@@ -33,7 +33,7 @@ BESIDE = {  # room: place, what it holds, and the room of the trunk that it serv
     "evaluate": (3, "compare, plan,\nback-test", "results"),
 }
 GROUND = "exceptions, typing, arguments, formatting, array_access, parallel, plot_method"
-WIDTH, HEIGHT, STEP = 1.54, 0.96, 1.78
+WIDTH, HEIGHT, STEP = 1.6, 0.96, 1.9
 
 
 def room(axis, x: float, y: float, name: str, text: str, color: str) -> None:
@@ -47,12 +47,12 @@ def room(axis, x: float, y: float, name: str, text: str, color: str) -> None:
 
 def main() -> None:
     """Draw trunk, wings and what looks into them."""
-    figure, axis = plt.subplots(figsize=(9.9, 5.2), layout="constrained")
+    figure, axis = plt.subplots(figsize=(11, 5.4), layout="constrained")
     places = {name: (STEP * x, 1.1 * y) for name, ((x, y), _) in TRUNK.items()}
     for name, (_, text) in TRUNK.items():
         room(axis, *places[name], name, text, BLUE)
     axis.annotate(
-        "scores", (-WIDTH / 2, 0), (-1.95, 0), va="center", arrowprops={"arrowstyle": "->"}
+        "scores", (-WIDTH / 2, 0), (-2.15, 0), va="center", arrowprops={"arrowstyle": "->"}
     )
     for start, end in ARROWS:
         (x, y), (to_x, to_y) = places[start], places[end]
@@ -61,7 +61,7 @@ def main() -> None:
     for number, (name, text) in enumerate(WINGS.items()):
         room(axis, STEP * (1 + number), 2.35, name, text, ORANGE)
     axis.text(
-        -1.95,
+        -2.15,
         2.35,
         "wings: imported\nby plots, report, cli\nand evaluate alone",
         va="center",
@@ -72,8 +72,8 @@ def main() -> None:
         room(axis, x, y, name, text, GREEN)
         ends = (to_x + (x - to_x) * 0.3, to_y - HEIGHT / 2 - 0.03), (x, y + HEIGHT / 2 + 0.03)
         axis.annotate("", *ends, arrowprops={"arrowstyle": "->", "color": GREEN})
-    axis.text(-1.95, -2.35, "three more\nrooms", va="center", color=GREEN)
-    axis.text(-1.95, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
-    axis.set(xlim=(-2.1, STEP * 6 + 0.85), ylim=(-3.45, 2.95))
+    axis.text(-2.15, -2.35, "three more\nrooms", va="center", color=GREEN)
+    axis.text(-2.15, -3.2, f"on the ground: {GROUND}", va="center", color=GREY)
+    axis.set(xlim=(-2.3, STEP * 6 + 0.9), ylim=(-3.45, 2.95))
     axis.set_axis_off()
     figure.savefig(FIGURES / "map.png", dpi=140)
