@@ -4,7 +4,7 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-PAGES = "demo", "gallery", "guide", "map", "open_set", "questions", "readme", "report", "roles"
+PAGES = "gallery", "guide", "map", "open_set", "questions", "readme", "report", "roles"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
