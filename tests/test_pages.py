@@ -14,7 +14,8 @@ from studies.figures.roles import PAGES, with_outputs
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[1]
-# The pages by role, on limits, of ArviZ and of recipes are run with their numbers; the notebooks on their own.
+# The pages of `studies.figures.roles`, of ArviZ and of recipes are run with their numbers; the
+# notebooks on their own.
 RUN = ["README.md"]
 RUN += [f"docs/{name}.md" for name in ("checks", "data", "from_r", "gallery", "index")]
 RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling", "scores")]

@@ -99,7 +99,7 @@ def of_hard_laws(cells, n_pilots):
     return (
         f"On {cells['law'].nunique()} simulated laws that are hard for limits, with {n_pilots} "
         f"pilots of each of {len(PILOTS)} sizes,\nthe coverage is {held.mean():.2f} on average. It "
-        f"is lowest, {worst['held']:.2f}, in the law \"{worst['law']}\" on {worst['factor']} k1 "
+        f'is lowest, {worst["held"]:.2f}, in the law "{worst["law"]}" on {worst["factor"]} k1 '
         "classes."
     )
 
