@@ -47,6 +47,7 @@ def table3_cells(table: pd.DataFrame) -> pd.DataFrame:
     ends = zip(table["lower"], table["upper"], strict=True)
     cells = table["predicted"].map("{:.3f}".format) + [_interval(*pair) for pair in ends]
     wide = cells.unstack("estimator", sort=False)
+    wide = wide.drop(columns=["KDE(bcv)", "TwoParameter"], errors="ignore")
     regression = published.table3().reindex(wide.index).map(_number)
     wide.insert(0, "truth", regression.pop("truth"))
     wide = wide.join(regression.add_prefix("ClassExReg, ")).reset_index()
