@@ -14,10 +14,9 @@ from studies.figures.roles import PAGES, with_outputs
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[1]
-# Pages of scores, by role, of ArviZ and of recipes run with their numbers; notebooks on their own.
+# Pages of `studies.figures.roles`, of ArviZ and of recipes run with their numbers.
 RUN = ["README.md"]
-RUN += [f"docs/{name}.md" for name in ("bounds", "checks", "data", "from_r", "gallery")]
-RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling")]
+RUN += [f"docs/{name}.md" for name in ("checks", "from_r", "gallery", "open_set", "questions")]
 ELSEWHERE = "torch", "index.search", "Client("  # need a device, an index, other machines
 NUMBER = r"-?\d[\d,]*\.?\d*"
 

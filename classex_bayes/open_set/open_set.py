@@ -83,8 +83,9 @@ class OpenSetExtrapolator(FittedModel):
     with :math:`q = m u (1 + \gamma u)`, :math:`u = \log(r_j / d)`. The curvature :math:`\gamma`
     is that of all probes. S is a survival function of depths, calibrated with the wrong classes of
     held-out halves. F is a lognormal scatter between probes, estimated from the covariance of their
-    tails in two halves. The wrong scores of the pilot that reach t constrain the drift
-    :math:`\delta(t)`. Classes are resampled for both rates together, so their draws are paired.
+    tails in two halves. The drift :math:`\delta(t)` is :math:`N(0, 0.2^2)` at the loosest threshold
+    and has independent normal steps to stricter ones. The wrong scores of the pilot that reach t
+    constrain it. Classes are resampled for both rates together, so their draws are paired.
 
     Log distances of scores s without a known origin are -s, in units of their standard deviation,
     so that slopes are steeper.

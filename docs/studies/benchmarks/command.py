@@ -17,17 +17,20 @@ from studies.benchmarks.waits import WAITS, waits
 from studies.pages import markdown
 from studies.shared import quiet
 
-_IN_ORDER = [
-    waits, refit, size, sampling, density, searches, products, bandwidth, memory, gpu, classex,
-    pydataless, install,
-]  # fmt: skip
-BENCHMARKS: dict[str, Callable[[Setup], list[Measurement]]] = {
-    function.__name__: function for function in _IN_ORDER
+Benchmark = Callable[[Setup], list[Measurement]]
+_SECTIONS: dict[str, list[Benchmark]] = {
+    "Command line": [waits],
+    "Fits": [refit, size, sampling, density],
+    "Ranks": [searches, products, bandwidth, memory],
+    "Tasks on a GPU": [gpu],
+    "Other packages": [classex, pydataless],
+    "Installation": [install],
 }
+BENCHMARKS = {function.__name__: function for of in _SECTIONS.values() for function in of}
 _COMMAND = "python docs/studies/benchmarks"
 _NOTES = (
-    "FAIL means that we missed our own target; the package works. `--only NAME` runs the section\n"
-    "with this name in brackets, `--json FILE` writes all repeats, and `--versions OLD NEW`\n"
+    "FAIL means that we missed our own target; the package works. `--only NAME` runs a benchmark\n"
+    "whose name is in brackets, `--json FILE` writes all repeats, and `--versions OLD NEW`\n"
     "compares two versions."
 )
 
@@ -51,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     every = ["waits"] if options.versions or options.waits else BENCHMARKS
     run, sections = BenchmarkRun(options.small), []
-    for name in options.only or every:
-        title, _, about = (inspect.getdoc(BENCHMARKS[name]) or name).partition("\n\n")
-        parts = [f"## {title.rstrip('.')} ({name})", about, _measured(run, name, setup)]
-        sections.append("\n\n".join(filter(None, parts)) + "\n")
-        print(sections[-1], flush=True)
+    for title, functions in _SECTIONS.items():
+        names = [of.__name__ for of in functions if of.__name__ in (options.only or every)]
+        if names:
+            sections.append(_section(run, title, names, setup))
+            print(sections[-1], flush=True)
     if options.json:
         run.write(options.json)
     if options.markdown:
@@ -66,15 +69,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         options.markdown.write_text("\n".join([f"{intro}\n{_NOTES}\n", *sections]), "utf-8")
 
 
-def _measured(run: BenchmarkRun, name: str, setup: Setup) -> str:
-    """Run a benchmark and return its table, or the reason for skipping it."""
-    try:
-        with quiet():  # draws are timed and not used
-            run.measurements[name] = BENCHMARKS[name](setup)
-    except Skipped as reason:
-        run.skipped[name] = str(reason)
-    except ImportError as error:
-        run.skipped[name] = f"needs {error.name}, not installed"
-    else:
-        return markdown(table(run.measurements[name]), {"peak memory, MB": ",.0f"})
-    return f"SKIP: {run.skipped[name]}"
+def _section(run: BenchmarkRun, title: str, names: Sequence[str], setup: Setup) -> str:
+    """Run benchmarks; return what they are about, a table of them all, and reasons for skipping."""
+    documented = [(inspect.getdoc(BENCHMARKS[name]) or "").partition("\n\n")[2] for name in names]
+    parts = [f"## {title} ({', '.join(names)})", "\n".join(filter(None, documented))]
+    for name in names:
+        try:
+            with quiet():  # draws are timed and not used
+                run.measurements[name] = BENCHMARKS[name](setup)
+        except Skipped as reason:
+            run.skipped[name] = str(reason)
+        except ImportError as error:
+            run.skipped[name] = f"needs {error.name}, not installed"
+    rows = [row for name in names for row in run.measurements.get(name, [])]
+    if rows:
+        parts.append(markdown(table(rows), {"peak memory, MB": ",.0f"}))
+    parts += [f"SKIP {name}: {run.skipped[name]}" for name in names if name in run.skipped]
+    return "\n\n".join(filter(None, parts)) + "\n"

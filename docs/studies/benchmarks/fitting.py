@@ -49,7 +49,7 @@ def refit(setup: Setup) -> list[Measurement]:
 def sampling(setup: Setup) -> list[Measurement]:
     """Effective sample size per second.
 
-    This is the smallest bulk effective sample size, without tuning, on 100 characters.
+    The effective sample size is the smallest bulk one, without tuning, on 100 characters.
     """
     task = _glyphs(30 if setup.small else 100)
     rates: dict[str, list[float]] = {"parameters": [], "accuracies": []}

@@ -10,24 +10,27 @@ from packaging.utils import canonicalize_name
 from studies.benchmarks.measurement import Measurement, Setup
 
 _PACKAGE = "classex-bayes"
-_LARGEST = 5
+_OF_DEVELOPERS = "docs", "studies", "test"
+_SMALLEST = 1.0  # megabytes of an extra that has a row
 
 
 def install(setup: Setup) -> list[Measurement]:
     """Size of an installation on disk.
 
-    An extra counts what it adds. Extras that are only partly installed here are left out.
+    An extra counts what it adds. Extras of developers, and those that add nothing or are only
+    partly installed here, are left out.
     """
     base = _closure([Requirement(_PACKAGE)])
     measurements = [_row(f"pip install {_PACKAGE}", base)]
-    for extra in metadata(_PACKAGE).get_all("Provides-Extra", []):
+    extras = metadata(_PACKAGE).get_all("Provides-Extra", [])
+    for extra in [name for name in extras if name not in _OF_DEVELOPERS]:
         try:
             added = _closure([Requirement(f"{_PACKAGE}[{extra}]")]) - base
         except PackageNotFoundError:
             continue
-        measurements.append(_row(f"extra `{extra}`, added", added))
-    largest = sorted(base, key=_megabytes, reverse=True)[:_LARGEST]
-    return measurements + [_row(f"{name} itself", {name}) for name in largest]
+        row = _row(f"extra `{extra}`, added", added)
+        measurements += [row] * (row.value >= _SMALLEST)
+    return measurements
 
 
 def _row(text: str, names: set[str]) -> Measurement:

@@ -50,7 +50,9 @@ def _covariance(source: EmbeddingScores | ScoreMatrix, y: IntArray) -> IntArray:
 def products(setup: Setup) -> list[Measurement]:
     """Speed of ranks of embeddings, relative to a matrix product.
 
-    The time includes the covariance of the accuracies.
+    Ranks of embeddings are compared with a matrix product, and ranks of scores with the memory
+    bandwidth, that of a sum of the scores in as many threads. Our times include the covariance of
+    the accuracies.
     """
     size = 256 if setup.small else 4096
     square = np.random.default_rng(2).random((size, size), dtype=np.float32)
@@ -63,16 +65,13 @@ def products(setup: Setup) -> list[Measurement]:
             lambda: np.matmul(square, square, out=out), partial(_covariance, source, y)
         )
         shares = [n * n_classes * _DIM / size**3 * ratio for ratio in ratios]
-        measurements.append(Measurement(name, shares, 0.5, "of the rate of a bare matrix product"))
+        unit = "of the rate of a bare matrix product"
+        measurements.append(Measurement(f"embeddings, {name}", shares, 0.5, unit))
     return measurements
 
 
 def bandwidth(setup: Setup) -> list[Measurement]:
-    """Speed of ranks of scores, relative to the memory bandwidth.
-
-    The time includes the covariance of the accuracies. The bandwidth is that of a sum of the scores
-    in as many threads.
-    """
+    """Speed of ranks of scores, relative to the memory bandwidth."""
     n = 200 if setup.small else 20_000
     rng = np.random.default_rng(3)
     y = rng.permutation(n)
@@ -87,7 +86,7 @@ def bandwidth(setup: Setup) -> list[Measurement]:
                 list(threads.map(np.sum, rows))
 
         ratios = time_ratios(read, partial(_covariance, ScoreMatrix(scores), y))
-        name = f"{n:,} x {n:,} {np.dtype(dtype)}"
+        name = f"scores, {n:,} x {n:,} {np.dtype(dtype)}"
         measurements.append(Measurement(name, ratios, 0.35, "of the memory bandwidth"))
     return measurements
 
@@ -112,6 +111,10 @@ def memory(setup: Setup) -> list[Measurement]:
     limit = 10.0 if setup.small else 0.1
     return [
         Measurement(
-            "memory map of scores", [peak / scores.nbytes], limit, "of the size of the scores", True
+            "peak memory of a task, memory map of scores",
+            [peak / scores.nbytes],
+            limit,
+            "of the size of the scores",
+            True,
         )
     ]

@@ -78,42 +78,44 @@ def cases(options):
                 yield name, n_source, seed, stated
 
 
-def errors_by_size(cells):
-    """Coverage, bias and RMSE, means over cells, by population, rate and size of pilots."""
-    means = cells.groupby(["population", "rate", "pilot"], sort=False)[
-        ["held", "bias", "rmse"]
-    ].mean()
+def errors_by_rate(cells):
+    """Coverage, bias and RMSE of every rate: ranges over populations and sizes of pilots."""
+    means = cells.groupby(["population", "rate", "pilot"])[["held", "bias", "rmse"]].mean()
     formats = {"held": "{:.2f}", "bias": "{:+.3f}", "rmse": "{:.3f}"}
-    shown = pd.DataFrame({name: means[name].map(text.format) for name, text in formats.items()})
-    table = shown.agg(" / ".join, axis=1).unstack("pilot", sort=False)
-    table.columns = [f"{size} classes: coverage / bias / RMSE" for size in table.columns]
-    return markdown(table.reset_index())
+    shown = {
+        {"held": "coverage", "rmse": "RMSE"}.get(name, name): means.groupby("rate")[name].agg(
+            lambda values, text=text: f"{text.format(values.min())} to {text.format(values.max())}"
+        )
+        for name, text in formats.items()
+    }
+    return markdown(pd.DataFrame(shown).loc[[*RATES.values()][::-1]].reset_index())
 
 
 def promises(trials):
-    """Ratios of mean to true FPIR, the shares of pilots that kept a promise, and its cost in FNIR.
+    """Sentences on the share of pilots that kept a promise, its cost in FNIR, and mean FPIR.
 
-    "FNIR" is that at thresholds for FPIR <= 0.01, and "best" that of the loosest threshold that
-    truly keeps this limit.
+    The cost is that of thresholds for FPIR <= 0.01, compared with the loosest threshold that truly
+    keeps this limit.
     """
     by = ["population", "pilot"]
     small = trials[(trials["rate"] == "FPIR") & trials["truth"].between(0, SMALL, "right")]
     ratio = (small["mean"] / small["truth"]).groupby([small[name] for name in by]).median()
     promised = trials[trials["rate"] == PROMISE]
-    promised = promised.assign(kept=promised["truth"] <= promised["mean"])
-    table = promised.pivot_table(index=by, columns="FPIR", values="kept")
-    table.columns = [f"FPIR ≤ {limit:g}" for limit in table.columns]
-    shares = [*table.columns]
-    table.insert(0, "mean FPIR / truth", ratio)
-    cost = trials[(trials["rate"] == COST) & (trials["FPIR"] == SMALL)]
-    means = cost.groupby(by)[["mean", "truth"]].mean()
-    table = table.join(means.rename(columns={"mean": "FNIR", "truth": "best"}))
-    formats = dict.fromkeys(shares, ".2f") | {"FNIR": ".3f", "best": ".3f"}
-    return markdown(table.reset_index(), formats | {"mean FPIR / truth": ".1f"})
+    kept = promised["truth"] <= promised["mean"]
+    shares = kept.groupby([promised[name] for name in [*by, "FPIR"]]).mean()
+    paid = trials[(trials["rate"] == COST) & (trials["FPIR"] == SMALL)]
+    cost = (paid["mean"] - paid["truth"]).groupby([paid[name] for name in by]).mean()
+    return (
+        f"They did in {shares.min():.0%} to {shares.max():.0%} of the pilots, for limits of "
+        f"{LIMITS[0]} to {LIMITS[-1]}. This certainty costs: FNIR is {cost.min():.2f} to\n"
+        f"{cost.max():.2f} higher than at the loosest threshold that keeps an FPIR of {SMALL:.0%}. "
+        f"The mean of FPIR is {ratio.min():.1f} to\n{ratio.max():.1f} times the true rate at "
+        f"thresholds whose true rate is at most {SMALL:.0%} (medians)."
+    )
 
 
 def tables(options):
-    """Errors of rates by population and pilot, and what promises are worth."""
+    """Errors of every rate, and sentences on promises."""
     columns = ["population", "pilot", "rate", "k", "FPIR", "truth", "mean", "lower", "upper"]
     trials = options.kept(
         "open_set",
@@ -121,5 +123,5 @@ def tables(options):
     )
     cells = summary(trials[~trials["rate"].isin([PROMISE, COST])], columns[:5])
     cells = cells[cells["pilots"] >= cells["pilots"].max() / 2]
-    errors = f"{version()}\n\n{errors_by_size(cells)}"
+    errors = f"{version()}\n\n{errors_by_rate(cells)}"
     return {"open_set.md": {"open-set errors": errors, "promises": promises(trials)}}

@@ -35,8 +35,8 @@ def table1(options: Options) -> dict[str, str]:
             store=options.out / f"table1-k{k1}",
         )  # fmt: skip
         texts[f"table1-k{k1}"] = _text(
-            f"Largest RMSE over {len(variances)} noise levels (tasks at each: {n_tasks}); the "
-            "paper has 50 levels.",
+            f"Largest RMSE over {len(variances)} noise levels (tasks at each: {n_tasks}), with the "
+            "printed one in brackets; the paper has 50 levels.",
             cells.table1_cells(trials, k1),
         )
         if k1 == min(sizes):
@@ -59,7 +59,7 @@ def table2(options: Options) -> dict[str, str]:
         f"table2-{name}": _text(
             f"RMSE on predicting the accuracy on all {task.n_classes:,} classes of {name}, "
             f"{task.accuracy(task.n_classes).item():.3f}, from {n_pilots} pilots of each number of "
-            "classes.",
+            "classes; in brackets the printed RMSE on faces.",
             cells.table2_cells(trials),
         )
     }
@@ -68,7 +68,7 @@ def table2(options: Options) -> dict[str, str]:
 def table3(options: Options) -> dict[str, str]:
     """Table 3."""
     table = telugu_table(options.telugu, study_estimators())
-    about = "Predicted accuracy; a column has the numbers of classes from and to."
+    about = "Predicted accuracy and 90% interval."
     return {"table3": _text(about, cells.table3_cells(table))}
 
 
@@ -76,8 +76,9 @@ def nips(options: Options) -> dict[str, str]:
     """The table of the submission to NIPS 2016."""
     n_subsets = options.repeats(100)
     about = (
-        f"Mean and range are over {n_subsets} subsets of 20 of the 100 published characters whose "
-        "accuracy is within 0.01 of the paper's."
+        "Printed numbers; those of EXP and CON with the range of ours over "
+        f"{n_subsets} subsets of 20 of the 100 published characters whose accuracy is within 0.01 "
+        "of the paper's."
     )
     return {"nips2016": _text(about, cells.nips_cells(nips_trials(options.telugu, n_subsets)))}
 
@@ -94,7 +95,6 @@ PARTS: dict[str, Part] = {
 }  # fmt: skip
 OF_TELUGU = {"table3", "nips"}
 # Estimators without printed numbers, but for the posterior and the nearly right two-parameter law.
-# (R's KDE has our numbers.)
 LEFT_OUT = [
     "MixedExponential",
     "PseudoLikelihood(unconstrained)",
@@ -106,14 +106,12 @@ LEFT_OUT = [
     "BinomialModel",
     "PitmanYor",
     "LogLinear",
-    "KDE(ucv), recomputed",
-    "KDE(bcv), recomputed",
 ]
 
 
 def _text(about: str, table: pd.DataFrame) -> str:
     """Version, date, a sentence on the computation, and the table."""
-    table = table.drop(index=LEFT_OUT, errors="ignore")
+    table = table.drop(index=LEFT_OUT, columns=LEFT_OUT, errors="ignore")
     return f"{version()} {about}\n\n{markdown(table.reset_index())}"
 
 

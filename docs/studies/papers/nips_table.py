@@ -1,7 +1,6 @@
 """From 20 to 400 Telugu characters: the table of nips2016, section 5. Data are not included."""
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,7 +16,7 @@ _FROM, _TO = 20, 400
 _N_TEST = 2000  # 100 instances of each class
 NEAR = 0.01  # largest difference of a kept subset's accuracy from the paper's
 _MOST_DRAWS = 200  # for each kept subset, on average
-_ESTIMATORS = {"EXP": MixedExponential(), "CON": PseudoLikelihood(), "HD": HighDimensional()}
+_ESTIMATORS = {"EXP": MixedExponential(), "CON": PseudoLikelihood()}
 
 
 def nips_trials(path: Path, n_subsets: int) -> pd.DataFrame:
@@ -27,7 +26,7 @@ def nips_trials(path: Path, n_subsets: int) -> pd.DataFrame:
     those of the files of `load_telugu`. Subsets of 20 of the 100 characters are therefore drawn,
     until `n_subsets` have an accuracy within 0.01 of the paper's.
 
-    The table has one row for each classifier, subset and estimator (EXP, CON and HD, as in
+    The table has one row for each classifier, subset and estimator (EXP and CON, as in
     `studies.papers.published.telugu2016`), with the columns "at 20" and "predicted".
     """
     tasks = load_telugu(path)
@@ -52,45 +51,16 @@ def nips_trials(path: Path, n_subsets: int) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=columns)
 
 
-def nips_table(trials: pd.DataFrame) -> pd.DataFrame:
-    """Return mean, range and standard deviation of `nips_trials`, with the paper's numbers.
-
-    The table is indexed by (classifier, estimator) and has these columns:
-
-    - "at 20", "at 400" and "printed": the accuracies and the prediction of the paper.
-    - "mean", "lowest", "highest" and "sd": of the predictions from the subsets.
-    - "from accuracy" and "as in the text": predictions of HD from the paper's accuracy on 20
-      characters. The first has the corrected formula, the second the powers k and K of the text
-      instead of k - 1 and K - 1.
-    """
-    printed = telugu2016()
-    rows: dict[Any, Any] = {}
-    for classifier, numbers in printed.iterrows():
-        accuracy = numbers["at 20"]
-        of_it = trials[trials["classifier"] == classifier]
-        for name in _ESTIMATORS:
-            predicted = of_it.loc[of_it["estimator"] == name, "predicted"]
-            rows[classifier, name] = {
-                "at 20": accuracy,
-                "at 400": numbers["at 400"],
-                "printed": numbers[name],
-                "mean": predicted.mean(),
-                "lowest": predicted.min(),
-                "highest": predicted.max(),
-                "sd": predicted.std(),
-                **(hd_from_accuracy(accuracy) if name == "HD" else {}),
-            }
-    table = pd.DataFrame.from_dict(rows, orient="index")
-    table.index = pd.MultiIndex.from_tuples(table.index, names=["classifier", "estimator"])
-    return table
-
-
 def hd_from_accuracy(accuracy: float) -> dict[str, float]:
-    """Return the predictions of HD from an accuracy on 20 classes, by two formulas."""
+    """Return the predictions of HD from an accuracy on 20 classes.
+
+    The first has the corrected formula, the second the powers k and K of the text instead of k - 1
+    and K - 1.
+    """
     task = SourceTask.from_accuracies(_FROM, accuracy, n_test=_N_TEST, n_classes=_FROM)
     # Phi^k is the probability to beat k competitors, so it belongs to k + 1 classes.
     shifted = signal_from_accuracy(np.array([accuracy]), _FROM + 1)
     return {
-        "from accuracy": HighDimensional().fit(task).predict(_TO).mean.item(),
+        "corrected": HighDimensional().fit(task).predict(_TO).mean.item(),
         "as in the text": float(signal_accuracy(shifted, np.array([_TO + 1]))[0, 0]),
     }

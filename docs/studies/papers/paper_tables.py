@@ -6,75 +6,83 @@ import pandas as pd
 from studies.papers import published
 from studies.papers.faces import face_table
 from studies.papers.gaussian_simulation import rmse_table
-from studies.papers.nips_table import nips_table
-from studies.papers.telugu import side_by_side
+from studies.papers.nips_table import hd_from_accuracy
 
 
 def table1_cells(trials: pd.DataFrame, n_classes: int) -> pd.DataFrame:
-    """Table 1 of jmlr2018 from `gaussian_trials`: a row an estimator, a column a number of classes.
+    """Table 1 of jmlr2018 from `gaussian_trials`, at the smallest and the largest k of the trials.
 
-    The printed row follows the row of the same estimator.
+    A row is an estimator. Printed numbers are in brackets.
     """
     table = rmse_table(trials)
-    wide = table["rmse"].map("{:.3f}".format).unstack("k", sort=False)
-    targets = wide.columns
-    wide.columns = [f"{k:,}" for k in targets]
+    errors = published.table1()
+    printed = errors[errors.index.get_level_values("k1") == n_classes].droplevel("k1")
+    printed.columns = [int(factor * n_classes) for factor in printed.columns]
+    wide = _with_printed(table["rmse"].unstack("k", sort=False).iloc[:, [0, -1]], printed)
     by_estimator = table.groupby(level="estimator", sort=False)
-    largest = by_estimator["bias"].agg(lambda biases: max(biases, key=abs))
-    wide["largest bias"] = largest.map("{:+.3f}".format)
     wide["coverage"] = by_estimator["coverage"].mean().map(_share)
     if table["failed"].any():
         wide["failed"] = by_estimator["failed"].max().map(_share)
-    errors = published.table1()
-    for estimator, row in errors[errors.index.get_level_values("k1") == n_classes].iterrows():
-        factors = [k / n_classes for k in targets]
-        printed = [f"{row[f]:.3f}" if f in row.index else "" for f in factors]
-        wide.loc[f"{estimator[1]}, printed"] = [*printed, *[""] * (wide.shape[1] - len(printed))]
-    order = [row for name in by_estimator.groups for row in (name, f"{name}, printed")]
-    wide = wide.loc[[row for row in order if row in wide.index]]
     return wide.rename_axis(index="estimator", columns=None)
 
 
 def table2_cells(trials: pd.DataFrame) -> pd.DataFrame:
     """Table 2 of jmlr2018 from `face_trials`: a row an estimator, a column a size of pilots.
 
-    Printed rows follow the others if the pilots have the paper's sizes.
+    Printed numbers are in brackets if the pilots have the paper's sizes.
     """
     table = face_table(trials)
-    wide = table["rmse"].map("{:.3f}".format).unstack("k1", sort=False)
+    printed = published.table2()["rmse"].unstack("k1")
+    wide = _with_printed(table["rmse"].unstack("k1", sort=False), printed)
     shares = table["coverage90"].map(_share).unstack("k1", sort=False)
     wide["coverage"] = shares.agg(" ".join, axis=1).str.strip()
-    printed = published.table2()["rmse"].map("{:.3f}".format).unstack("k1")
-    printed = printed.rename(index="{}, printed".format).reindex(columns=wide.columns)
-    wide = pd.concat([wide, printed.dropna(how="all")]).fillna("")
-    return wide.rename(columns=str).rename_axis(index="estimator", columns=None)
+    return wide.rename_axis(index="estimator", columns=None)
 
 
 def table3_cells(table: pd.DataFrame) -> pd.DataFrame:
-    """Table 3 of jmlr2018 from `telugu_table`. Intervals stand in a row below their estimator."""
-    wide = side_by_side(table)
-    text = wide.map(lambda value: "" if np.isnan(value) else f"{value:.3f}")
-    rows: dict[str, list[str]] = {}
-    for name, cells in text.iterrows():
-        rows[str(name)] = cells.tolist()
-        if name in table.index.unique("estimator"):
-            limits = table[["lower", "upper"]].xs(name, level="estimator").to_numpy()
-            if not np.isnan(limits).all():
-                rows[f"{name}, 90% interval"] = [_range(*ends) for ends in limits]
-    return pd.DataFrame.from_dict(rows, "index", columns=text.columns).rename_axis("estimator")
+    """Table 3 of jmlr2018 from `telugu_table`: a row an extrapolation, a column an estimator.
+
+    Intervals are in brackets.
+    """
+    ends = zip(table["lower"], table["upper"], strict=True)
+    cells = table["predicted"].map("{:.3f}".format) + [_interval(*pair) for pair in ends]
+    wide = cells.unstack("estimator", sort=False)
+    wide = wide.drop(columns=["KDE(bcv)", "TwoParameter"], errors="ignore")
+    regression = published.table3().reindex(wide.index).map(_number)
+    wide.insert(0, "truth", regression.pop("truth"))
+    wide = wide.join(regression.add_prefix("ClassExReg, ")).reset_index()
+    return wide.rename(columns={"k1": "from", "k2": "to"}).set_index("classifier")
 
 
 def nips_cells(trials: pd.DataFrame) -> pd.DataFrame:
-    """The table of nips2016 from `nips_trials`."""
-    table = nips_table(trials)
-    numbers = table.map(lambda value: "" if np.isnan(value) else f"{value:.3f}")
-    spread = numbers["lowest"] + " to " + numbers["highest"] + " (sd " + numbers["sd"] + ")"
-    numbers.insert(4, "range", spread.where(table["mean"].notna(), ""))
-    return numbers.drop(columns=["lowest", "highest", "sd"])
+    """The table of nips2016 from `nips_trials`, with the range over subsets in brackets."""
+    rows = {}
+    for classifier, numbers in published.telugu2016().iterrows():
+        rows[classifier] = {name: _number(numbers[name]) for name in ("at 20", "at 400")}
+        for name in ("EXP", "CON"):
+            ours = (trials["classifier"] == classifier) & (trials["estimator"] == name)
+            predicted = trials.loc[ours, "predicted"]
+            span = _interval(predicted.min(), predicted.max())
+            rows[classifier][name] = f"{numbers[name]:.3f}{span}"
+        of_hd = {"printed": numbers["HD"], **hd_from_accuracy(numbers["at 20"])}
+        rows[classifier] |= {f"HD, {name}": _number(value) for name, value in of_hd.items()}
+    return pd.DataFrame.from_dict(rows, "index").rename_axis("classifier")
 
 
-def _range(lower: float, upper: float) -> str:
-    return "" if np.isnan(lower) else f"{lower:.3f} to {upper:.3f}"
+def _with_printed(values: pd.DataFrame, printed: pd.DataFrame) -> pd.DataFrame:
+    """Errors as text, the printed ones in brackets, with numbers of classes as headings."""
+    known = printed.reindex(values.index, columns=values.columns)
+    brackets = known.map(lambda value: "" if np.isnan(value) else f" ({value:.3f})")
+    cells = values.map("{:.3f}".format) + brackets
+    return cells.rename(columns="{:,}".format)
+
+
+def _interval(lower: float, upper: float) -> str:
+    return "" if np.isnan(lower) else f" ({lower:.3f} to {upper:.3f})"
+
+
+def _number(value: float) -> str:
+    return "" if np.isnan(value) else f"{value:.3f}"
 
 
 def _share(value: float) -> str:

@@ -46,40 +46,24 @@ def table2() -> pd.DataFrame:
 def table3() -> pd.DataFrame:
     """Accuracies extrapolated for Telugu characters in jmlr2018, Table 3.
 
-    The columns KDE-BCV and KDE-UCV are interchanged in print. The column ClassExReg comes from a
-    script that chose the bandwidth on wrongly selected scores. "recomputed" is the result of the R
-    package ClassEx; for ClassExReg it is the mean over ten seeds (training on 2..k1). It is missing
-    if the scores are not available.
-
-    The table is indexed by (classifier, k1, k2, estimator). Its columns are "printed", "recomputed"
-    and "truth".
+    The table is indexed by (classifier, k1, k2). Its columns are the "truth" and two predictions of
+    ClassExReg: "printed", from a script that chose the bandwidth on wrongly selected scores, and
+    "R package", the mean over ten seeds of ClassEx; it is missing if the scores are not available.
     """
-    truth = {
-        ("deepslim", 100): 0.9908, ("logistic", 100): 0.8490, ("svm", 100): 0.7582,
-        ("deepslim", 400): 0.9860, ("logistic", 400): 0.7107, ("svm", 400): 0.5452,
-    }  # fmt: skip
-    # ClassExReg, KDE(bcv), KDE(ucv): as printed, then recomputed.
     values = {
-        ("deepslim", 20, 100): ((0.9905, 0.7138, 0.6507), (0.9901, 0.6507, 0.7139)),
-        ("logistic", 20, 100): ((0.8980, 0.8414, 0.8161), (0.9122, 0.8161, 0.8415)),
-        ("svm", 20, 100): ((0.8192, 0.6544, 0.5771), (0.8658, 0.5771, 0.6544)),
-        ("deepslim", 20, 400): ((0.9614, 0.4903, 0.3863), (0.9853, 0.3863, 0.4903)),
-        ("logistic", 20, 400): ((0.8824, 0.7467, 0.7015), (0.8672, 0.7015, 0.7467)),
-        ("svm", 20, 400): ((0.6725, 0.5163, 0.4070), (0.8037, 0.4070, 0.5163)),
-        ("deepslim", 100, 400): ((0.9837, 0.8910, 0.8625), (None, None, None)),
-        ("logistic", 100, 400): ((0.7214, 0.7089, 0.6776), (0.7356, 0.6776, 0.7088)),
-        ("svm", 100, 400): ((0.5969, 0.4369, 0.3528), (0.6080, 0.3528, 0.4369)),
+        ("deepslim", 20, 100): (0.9908, 0.9905, 0.9901),
+        ("logistic", 20, 100): (0.8490, 0.8980, 0.9122),
+        ("svm", 20, 100): (0.7582, 0.8192, 0.8658),
+        ("deepslim", 20, 400): (0.9860, 0.9614, 0.9853),
+        ("logistic", 20, 400): (0.7107, 0.8824, 0.8672),
+        ("svm", 20, 400): (0.5452, 0.6725, 0.8037),
+        ("deepslim", 100, 400): (0.9860, 0.9837, None),
+        ("logistic", 100, 400): (0.7107, 0.7214, 0.7356),
+        ("svm", 100, 400): (0.5452, 0.5969, 0.6080),
     }
-    rows = {
-        (*place, estimator): (printed, recomputed, truth[place[0], place[2]])
-        for place, pair in values.items()
-        for estimator, printed, recomputed in zip(
-            ("ClassExReg", "KDE(bcv)", "KDE(ucv)"), *pair, strict=True
-        )
-    }
-    index = pd.MultiIndex.from_tuples(rows, names=["classifier", "k1", "k2", "estimator"])
-    columns = ["printed", "recomputed", "truth"]
-    return pd.DataFrame(list(rows.values()), index=index, columns=columns, dtype=float)
+    index = pd.MultiIndex.from_tuples(values, names=["classifier", "k1", "k2"])
+    columns = ["truth", "printed", "R package"]
+    return pd.DataFrame(list(values.values()), index=index, columns=columns, dtype=float)
 
 
 def telugu2016() -> pd.DataFrame:

@@ -34,19 +34,18 @@ def load_telugu(path: Path) -> dict[tuple[str, int], SourceTask]:
 
 
 def telugu_table(path: Path, estimators: Sequence[Any], **options: Any) -> pd.DataFrame:
-    """Extrapolate the Telugu classifiers, and compare with Table 3 of jmlr2018.
+    """Extrapolate the Telugu classifiers, as in Table 3 of jmlr2018.
 
     The classifiers were retrained for every number of classes, and their scores are normalised over
     the classes. So they are not marginal, and the assumptions of all methods are violated.
 
     The file is that of `load_telugu`, options are those of `run_trials`. The table is indexed by
     (classifier, k1, k2, estimator) and contains the classifiers of the file. Its columns are
-    "predicted", "lower", "upper" (90%), "truth", "printed" and "recomputed".
+    "predicted", "lower" and "upper" (90%).
     """
     tasks = load_telugu(path)
-    reference = table3()
     pieces = []
-    truths: Any = reference["truth"].groupby(level=[0, 1, 2], sort=False).first()
+    truths: Any = table3()["truth"]
     for (classifier, k1, k2), truth in truths.items():
         if (classifier, k1) in tasks:
             draw = partial(_same, Trial(tasks[classifier, k1], np.array([truth])))
@@ -56,28 +55,7 @@ def telugu_table(path: Path, estimators: Sequence[Any], **options: Any) -> pd.Da
             trials = trials.rename(columns={"mean": "predicted"})
             pieces.append(trials.assign(classifier=classifier, k1=k1, k2=k2))
     index = ["classifier", "k1", "k2", "estimator"]
-    table = pd.concat(pieces).set_index(index)
-    printed = reference[["printed", "recomputed"]].reindex(table.index)
-    return table.join(printed)[["predicted", "lower", "upper", "truth", "printed", "recomputed"]]
-
-
-def side_by_side(table: pd.DataFrame) -> pd.DataFrame:
-    """Return the predictions of `telugu_table` with one column for each extrapolation.
-
-    The rows are "truth", the estimators, and the printed and recomputed numbers of Table 3.
-    """
-    places = ["classifier", "k1", "k2"]
-    truth = table["truth"].groupby(level=places, sort=False).first()
-    rows = {"truth": truth}
-    for estimator in table.index.unique("estimator"):
-        rows[estimator] = table["predicted"].xs(estimator, level="estimator")
-    for column in ("printed", "recomputed"):
-        published = table[column].dropna()
-        for estimator in published.index.unique("estimator"):
-            rows[f"{estimator}, {column}"] = published.xs(estimator, level="estimator")
-    wide = pd.DataFrame(rows).reindex(truth.index).T
-    wide.columns = ["{} {}-{}".format(*place) for place in wide.columns]
-    return wide.rename_axis("estimator")
+    return pd.concat(pieces).set_index(index)[["predicted", "lower", "upper"]]
 
 
 def _same(trial: Trial, cell: str, seed: np.random.SeedSequence) -> Trial:
