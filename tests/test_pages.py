@@ -14,9 +14,9 @@ from studies.figures.roles import PAGES, with_outputs
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[1]
-# The pages by role, of ArviZ and of recipes are run with their numbers; the notebooks on their own.
+# Pages by role, on data, of ArviZ and of recipes are run with their numbers; notebooks elsewhere.
 RUN = ["README.md"]
-RUN += [f"docs/{name}.md" for name in ("bounds", "checks", "data", "from_r", "gallery", "index")]
+RUN += [f"docs/{name}.md" for name in ("bounds", "checks", "from_r", "gallery", "index")]
 RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling", "scores")]
 ELSEWHERE = "torch", "index.search", "Client("  # need a device, an index, other machines
 NUMBER = r"-?\d[\d,]*\.?\d*"
