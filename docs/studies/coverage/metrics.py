@@ -54,7 +54,7 @@ def cases(options):
 
 
 def tables(options):
-    """A sentence on coverage, and on the errors of each metric from ranks and from scores."""
+    """A sentence on coverage and errors."""
     columns = ["population", "pilot", "model", "metric", "k", "truth", "mean", "lower", "upper"]
     trials = options.kept(
         "metrics",
@@ -62,16 +62,11 @@ def tables(options):
     )
     cells = summary(trials, columns[:5])
     means = cells.groupby(["population", "pilot", "metric", "model"])[["held", "rmse"]].mean()
-    rmse = means["rmse"].groupby(["metric", "model"]).agg(["min", "max"])
-    errors = [
-        f"{low:.3f} to {high:.3f} for {metric} from {model}"
-        for (metric, model), low, high in rmse.itertuples(name=None)
-    ]
-    held = f"{means['held'].min():.2f} to {means['held'].max():.2f}"
+    held, rmse = (means[name].agg(["min", "max"]) for name in ("held", "rmse"))
     text = (
-        f"{cells['pilots'].max()} pilots each of {' and '.join(map(str, SIZES))} classes of two "
-        f"populations ({'; '.join(POPULATIONS)}) predicted metrics at 3, 10 and 30 times their "
-        f"classes. The mean coverage of 90% intervals was {held}, and the RMSE "
-        f"{', '.join(errors)}. {version()}"
+        f"The coverage of 90% intervals of {' and '.join(METRICS)} was {held['min']:.2f} to "
+        f"{held['max']:.2f} for pilots of {' and '.join(map(str, SIZES))} classes of two "
+        f"populations, at 3, 10 and 30 times their classes. The RMSE was {rmse['min']:.3f} to "
+        f"{rmse['max']:.3f}. {version()}"
     )
     return {"questions.md": {"metric errors": text}}

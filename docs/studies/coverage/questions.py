@@ -70,9 +70,8 @@ def one_test(n_pilots):
     new, nested = map(share_range, np.transpose(rows))
     lowest = list(LAWS)[np.argmin(np.mean(rows, axis=1))]
     return (
-        f"{n_pilots} pilots of 100 classes were drawn from each of {len(LAWS)} simulated "
-        f"populations. 90% intervals contained the accuracy measured on 400 new classes in {new} "
-        f"of the cases, and that on the pilot's classes and 300 more in {nested} (fewest: "
+        f"In simulations, 90% intervals contained the accuracy measured on 400 new classes in "
+        f"{new} of the cases, and that on the pilot's classes and 300 more in {nested} (fewest: "
         f"{lowest})."
     )
 
@@ -95,9 +94,8 @@ def finite(n_pilots, size=400):
     width, held = np.transpose([np.mean(cell, axis=0) for cell in cells.values()])
     k1, repeats = list(cells)[np.argmin(width)]
     return (
-        f"In {n_pilots} simulated populations of {size} classes, with one or five instances of "
-        f"each class of pilots of 100 to 320, the width was {share_range(width)} of that of "
-        f"`predict` (narrowest: {k1} classes, {repeats} instances of each). 90% intervals "
+        f"In simulated populations of {size} classes its width was {share_range(width)} of that of "
+        f"`predict` (narrowest: {k1} classes, {repeats} instances of each), and 90% intervals "
         f"contained the true accuracy in {share_range(held)} of the cases."
     )
 
@@ -128,14 +126,11 @@ def costs(n_pilots):
             truth = float(np.ravel(cb.risk.average_test_risk(whole, cost, 1000))[0])
             cells.append((contains(predicted, truth).item(), predicted.mean.item() - truth))
         held, error = np.array(cells, float).T
-        rows.append((name, held.mean(), error.mean(), np.sqrt(np.mean(error**2))))
-    cases = [
-        f"{held:.0%} of the cases for {name} (bias {bias:+.3f}, RMSE {rmse:.3f})"
-        for name, held, bias, rmse in rows
-    ]
+        rows.append((name, held.mean(), error.mean()))
+    cases = [f"{held:.2f} for {name} (bias {bias:+.3f})" for name, held, bias in rows]
     return (
-        f"From {n_pilots} pilots of 100 classes, 90% intervals contained the mean cost on 1,000 in "
-        f"{' and in '.join(cases)}."
+        f"For pilots of 100 classes and the mean cost on 1,000, the coverage of 90% intervals was "
+        f"{' and '.join(cases)}."
     )
 
 
@@ -156,9 +151,9 @@ def pooled(n_pilots):
     widths = [f"{near:.2f} and {far:.2f} for {name}" for name, (*_, near, far) in means.items()]
     held = share_range([cell[:2] for cell in means.values()])
     return (
-        f"In {n_pilots} simulated pairs of pilots of 100 and 50 classes, the mean widths of 90% "
-        f"intervals at {k[0]} and at {k[1]:,} classes were {' and '.join(widths)}. They contained "
-        f"the true accuracy in {held} of the cases."
+        f"In simulated pilots of 100 and 50 classes, the mean widths of 90% intervals at {k[0]} "
+        f"and {k[1]:,} classes were {' and '.join(widths)}; they contained the true accuracy in "
+        f"{held} of the cases."
     )
 
 
