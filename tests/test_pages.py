@@ -14,10 +14,10 @@ from studies.figures.roles import PAGES, with_outputs
 
 pytestmark = pytest.mark.nightly
 ROOT = Path(__file__).parents[1]
-# Pages by role, on data, of ArviZ and of recipes are run with their numbers; notebooks elsewhere.
+# Pages by role, on data and sampling, of ArviZ and of recipes run with their numbers.
 RUN = ["README.md"]
 RUN += [f"docs/{name}.md" for name in ("bounds", "checks", "from_r", "gallery", "index")]
-RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "sampling", "scores")]
+RUN += [f"docs/{name}.md" for name in ("open_set", "questions", "scores")]
 ELSEWHERE = "torch", "index.search", "Client("  # need a device, an index, other machines
 NUMBER = r"-?\d[\d,]*\.?\d*"
 

@@ -1,4 +1,4 @@
-"""Runs the code of the pages by role and on data, and writes what it prints below it.
+"""Runs the code of the pages by role, on data and on sampling, and writes what it prints below it.
 
 The tests run the same code with fewer draws.
 """
@@ -9,7 +9,7 @@ from contextlib import redirect_stdout
 
 from studies.pages import DOCS
 
-PAGES = [*sorted((DOCS / "roles").glob("*.md")), DOCS / "data.md"]
+PAGES = [*sorted((DOCS / "roles").glob("*.md")), DOCS / "data.md", DOCS / "sampling.md"]
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
