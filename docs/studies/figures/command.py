@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-PAGES = "demo", "gallery", "guide", "map", "open_set", "questions", "report", "roles"
+PAGES = (
+    "command_line", "demo", "gallery", "guide", "map", "open_set", "questions", "report", "roles",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

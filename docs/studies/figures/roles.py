@@ -1,6 +1,6 @@
-"""Runs the code of the pages by role, on data and on sampling, and writes what it prints below it.
+"""Runs the code of the pages by role and of some others, and writes what it prints below it.
 
-The tests run the same code with fewer draws.
+The tests run the code of `PAGES` with fewer draws.
 """
 
 import io
@@ -10,6 +10,8 @@ from contextlib import redirect_stdout
 from studies.pages import DOCS
 
 PAGES = [*sorted((DOCS / "roles").glob("*.md")), DOCS / "data.md", DOCS / "sampling.md"]
+# Few draws, as in the tests, give other diagnoses.
+OF_ALL_DRAWS = [DOCS / "checks.md"]
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
@@ -29,5 +31,5 @@ def with_outputs(text: str) -> str:
 
 def main() -> None:
     """Write all pages."""
-    for page in PAGES:
+    for page in [*PAGES, *OF_ALL_DRAWS]:
         page.write_text(with_outputs(page.read_text("utf-8")), "utf-8")
