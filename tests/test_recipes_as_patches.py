@@ -78,7 +78,7 @@ task/source_task.py @ @classmethod\n    def from_negatives
 +     '''
 +     return cls(forced_choices(np.asarray(y), right, n_alternatives).table)
 docs/data.md @ | a confusion matrix
-+ | choices among alternatives | `cb.SourceTask.from_choices(right, y, 4)` | |
++ | choices among alternatives | `from_choices(right, y, 4)` |
 """,
     "a rule on the data": r"""
 task/rules.py @ def sums_to_one(scores + <_repeats>

@@ -344,7 +344,7 @@ class FittedModel(Parameters, ABC):
         return (
             f"{known.n_classes} {self._counted[0]} and {known.n_test} {self._counted[1]}"
             f"{f' in {known.n_tasks} tasks' * (known.n_tasks > 1)}, from {known.made_from}, "
-            f"design effect {known.design_effect:g}"
+            f"design effect {known.design_effect:.3g}"
             f"{f', counted as {known.counted} independent ones' * coarsened}"
         )
 

@@ -222,7 +222,7 @@ class LawModel(FittedModel):
             )
         if self.histogram_ is None:
             notes.append(
-                f"ranks unknown: fitted to accuracies with design effect {known.design_effect:g}"
+                f"ranks unknown: fitted to accuracies with design effect {known.design_effect:.3g}"
             )
         return tuple(notes)
 

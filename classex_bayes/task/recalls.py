@@ -12,6 +12,7 @@ Their geometric middle is used, and the design effect is sqrt(s) times as large.
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from classex_bayes.arguments import class_total, how_many, shown, whole_number
 from classex_bayes.core.metrics import SHARES_UP_TO_M, standard_name
@@ -84,6 +85,8 @@ def recalls_table(
 
 def _in_order(recalls: Any) -> tuple[IntArray, FloatArray]:
     """Increasing m, and the recall at each."""
+    if isinstance(recalls, pd.DataFrame) and {"m", "recall"} <= set(recalls):
+        recalls = recalls.set_index("m")["recall"]
     if not hasattr(recalls, "items"):
         raise DataError(
             f"recalls: expected a mapping from m to recall, such as {{1: 0.52, 5: 0.84}}, found "

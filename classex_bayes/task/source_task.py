@@ -628,9 +628,9 @@ class SourceTask(TaskStatistics):
 
         Parameters
         ----------
-        recalls : mapping from m to recall
+        recalls : mapping from m to recall, or pandas DataFrame
             Recalls in [0, 1] at increasing m, such as ``{1: 0.52, 5: 0.84}``. Names such as
-            "recall@5" are accepted in place of m.
+            "recall@5" are accepted in place of m. A frame has columns m and recall.
         n_test : int
             Number of test instances.
         n_classes : int, optional

@@ -25,6 +25,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 
+import classex_bayes as cb
 from classex_bayes import ClassExReg, Sampling, SourceTask
 from classex_bayes.exceptions import DataError, DataWarning
 
@@ -318,28 +319,27 @@ def test_options_are_those_of_scores(data):
 # The page's code
 
 
-@pytest.fixture(scope="module")
-def page():
-    """Names that the code of the page has defined, without its fit."""
+def test_code_of_the_page():
+    """Tasks of each fold's classifier, merged, have the same ranks as scores of all folds."""
     section = PAGE.partition("## scikit-learn classifiers\n")[2].partition("\n## ")[0]
-    code = "\n".join(re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE))
-    code = re.sub(r"^model.*\n", "", code, flags=re.MULTILINE)
-    names, tasks = {}, []
-    for part in re.split(r"(?=^task = )", code, flags=re.MULTILINE):
-        exec(part, names)
-        tasks.append(names.get("task"))
-    return names, tasks[1:]
-
-
-def test_code_of_the_page(page):
-    names, (single, crossed, folds) = page
-    right = names["clf"].predict(names["X_test"]) == names["y_test"]
+    names, tasks = {"np": np, "cb": cb}, []
+    for code in re.findall(r"^```python\n(.*?)^```", section, re.DOTALL | re.MULTILINE):
+        exec(code, names)
+        tasks.append(names["task"])
+    single, crossed = tasks
+    clf, X, labels, folds = (names[name] for name in ("clf", "X", "labels", "folds"))
+    right = clf.predict(names["X_test"]) == names["y_test"]
     assert single.accuracy(100) == pytest.approx(right.mean())
-    assert crossed.n_test == folds.n_test == 1500
-    order = np.concatenate([test for _, test in names["folds"].split(names["X"], names["y"])])
-    # Labels in the order of `np.unique`, and logarithms that normalise what is merged below.
-    np.testing.assert_array_equal(crossed.ranks[order], folds.ranks)
-    np.testing.assert_array_equal(crossed.y[order], folds.y)
+    splits = [*folds.split(X, labels)]
+    merged = SourceTask.merge(
+        SourceTask.from_classifier(clone(clf).fit(X[train], labels[train]), X[test], labels[test])
+        for train, test in splits
+    )
+    assert crossed.n_test == merged.n_test == 1500
+    order = np.concatenate([test for _, test in splits])
+    # Labels in the order of `np.unique`, and logarithms that normalise what is merged.
+    np.testing.assert_array_equal(crossed.ranks[order], merged.ranks)
+    np.testing.assert_array_equal(crossed.y[order], merged.y)
 
 
 def test_texts():

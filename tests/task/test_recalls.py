@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import hypergeom
 
@@ -125,6 +126,11 @@ def test_names_of_recalls():
     ):
         table = dict(zip(names, TABLE.values(), strict=True))
         np.testing.assert_array_equal(recalls(table).table.min_better, recalls().table.min_better)
+
+
+def test_a_frame_has_the_columns_of_a_file():
+    table = pd.DataFrame({"recall": [*TABLE.values()], "m": [*TABLE], "note": "printed"})
+    np.testing.assert_array_equal(recalls(table).table.min_better, recalls().table.min_better)
 
 
 def test_percentages_are_shares():

@@ -99,15 +99,11 @@ def tables(options):
     )
     trials = trials[trials["k"] == max(LARGER)]
     cells = summary(trials, columns[:3])
-    truth = trials.groupby("classifier")["truth"].mean()
     rows = []
     for name, part in cells.groupby("classifier", sort=False):
-        row = {"classifier": name, "truth": f"{truth[name]:.3f}"}
+        row = {"classifier": name}
         for way, of_way in zip(("without", "with"), part.sort_values("drift").iloc, strict=True):
-            row |= {
-                f"coverage {way}": f"{of_way['held']:.2f}",
-                f"bias {way}": f"{of_way['bias']:+.3f}",
-            }
+            row |= {f"coverage {way}": f"{of_way['held']:.2f}"}
             row |= {f"width {way}": f"{of_way['width']:.3f}"}
         rows.append(row)
     text = (

@@ -144,8 +144,15 @@ def cases(options):
                     yield name, kind, n_source, seed, counts, truth
 
 
+def ranges(cells, column, digits):
+    """The smallest and largest value with the design and without."""
+    found = cells.groupby("design")[column].agg(["min", "max"])
+    low, high = (found[name].map(f"{{:.{digits}f}}".format) for name in found)
+    return f"{low[True]} to {high[True]} with the design and {low[False]} to {high[False]} without"
+
+
 def tables(options):
-    """A row for each population and way of drawing, without the design and with it."""
+    """A row for each simulated population and way of drawing; the characters in a sentence."""
     columns = ["population", "drawn", "k1", "design", "k", "truth", "mean", "lower", "upper"]
     trials = options.kept(
         "sampling_designs",
@@ -153,21 +160,17 @@ def tables(options):
     )
     cells = summary(trials, columns[:5])
     far = cells[cells["k"] > cells["k1"]]
+    real = far["population"].str.startswith("characters")
     rows = []
-    for cell, part in far.groupby(columns[:2], sort=False):
+    for cell, part in far[~real].groupby(columns[:2], sort=False):
         row = dict(zip(columns[:2], cell, strict=True))
         for with_design, name in ((False, "without"), (True, "with")):
-            sizes = part[part["design"] == with_design]
-            row |= {
-                f"coverage {name}": ", ".join(map("{:.2f}".format, sizes["held"])),
-                f"error {name}": ", ".join(map("{:.3f}".format, sizes["rmse"])),
-            }
+            held = part.loc[part["design"] == with_design, "held"]
+            row[f"{name} the design"] = ", ".join(map("{:.2f}".format, held))
         rows.append(row)
-    held = cells.groupby("design")["held"].agg(["mean", "min"]).map("{:.2f}".format)
     text = (
-        f"{markdown(pd.DataFrame(rows))}\n\nMean coverage at k1 and at 10 k1: "
-        f"{held['mean'][True]} with the design (lowest cell {held['min'][True]}), "
-        f"{held['mean'][False]} without ({held['min'][False]}). {cells['pilots'].max()} pilots in "
-        f"each cell. {version()}"
+        f"{markdown(pd.DataFrame(rows))}\n\nOf characters the coverage was "
+        f"{ranges(far[real], 'held', 2)}. The RMSE of all was {ranges(far, 'rmse', 3)}. "
+        f"{cells['pilots'].max()} pilots in each cell. {version()}"
     )
     return {"sampling.md": {"designs": text}}

@@ -93,35 +93,20 @@ def law_rows(law_name, n_tasks):
         sample = LAWS[law_name].sample(K1, repeats=REPEATS, random_seed=seed)
         with quiet():
             for known, task in tasks_of(scores_of(sample), sample.y).items():
-                counts = task.table.counts
-                tied = 0.0 if counts is None else np.mean(counts.min_better < counts.max_better)
-                rows.append((known, law_name, tied, truth, *posterior_of(task, weights, accuracy)))
+                rows.append((known, law_name, truth, *posterior_of(task, weights, accuracy)))
     return rows
 
 
 def tables(options):
-    """Coverage, width and error by what is known, over all laws."""
+    """Coverage and error by what is known, over all laws."""
     cases = [(law_name, options.repeats(20)) for law_name in LAWS]
-    columns = ["known", "law", "tied", "truth", "mean", "lower", "upper"]
+    columns = ["known", "law", "truth", "mean", "lower", "upper"]
     trials = options.kept(
         "ties", lambda: pd.DataFrame(all_rows(law_rows, cases, options.jobs), columns=columns)
     )
     cells = summary(trials, ["known"]).set_index("known")
-    groups = trials.groupby("known", sort=False)
-    error = np.sqrt(cells["held"] * (1 - cells["held"]) / cells["pilots"])
     by_law = summary(trials, ["known", "law"]).groupby("known")["held"].min()
-    table = pd.DataFrame(
-        {
-            "tied": groups["tied"].mean().map("{:.0%}".format),
-            "coverage (se)": [
-                f"{held:.2f} ({se:.2f})" for held, se in zip(cells["held"], error, strict=True)
-            ],
-            "lowest": by_law,
-            "width": cells["width"],
-            "mean error": cells["bias"],
-        },
-        index=cells.index,
-    )
-    formats = {"lowest": ".2f", "width": ".2f", "mean error": "+.3f"}
-    text = markdown(table.rename_axis("what is known").reset_index(), formats)
+    table = pd.DataFrame({"coverage": cells["held"], "lowest": by_law, "mean error": cells["bias"]})
+    formats = {"coverage": ".2f", "lowest": ".2f", "mean error": "+.3f"}
+    text = markdown(table.loc[cells.index].rename_axis("what is known").reset_index(), formats)
     return {"data.md": {"incomplete ranks": f"{text}\n\n{version()}"}}

@@ -4,7 +4,9 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-PAGES = "gallery", "guide", "map", "open_set", "questions", "readme", "report", "roles"
+PAGES = (
+    "command_line", "gallery", "guide", "map", "open_set", "outputs", "questions", "readme", "report",
+)  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -11,7 +11,7 @@ from matplotlib.ticker import NullFormatter, PercentFormatter, StrMethodFormatte
 from PIL import Image
 
 import classex_bayes as cb
-from studies.figures.roles import with_outputs
+from studies.figures.outputs import with_outputs
 from studies.pages import DOCS, write_parts
 
 README = DOCS.parent / "README.md"
