@@ -4,9 +4,8 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-PAGES = (
-    "command_line", "gallery", "guide", "map", "open_set", "outputs", "questions", "readme", "report",
-)  # fmt: skip
+PAGES = "command_line", "gallery", "guide", "map", "open_set"
+PAGES += "outputs", "questions", "readme", "report"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
