@@ -11,14 +11,12 @@ from classex_bayes.arguments import (
     LARGEST_K,
     class_counts,
     shares,
-    truth_value,
     whole_number,
 )
 from classex_bayes.bayes.checks.fit_checks import FitGap, pilot_accuracy
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
-    nested_test_accuracy,
     population_accuracy,
     predictive_group,
     single_test_accuracy,
@@ -329,7 +327,6 @@ class LawModel(FittedModel):
         k: ClassCounts,
         *,
         repeats: int = 1,
-        nested: bool = False,
         random_seed: RandomSeed = None,
     ) -> Extrapolation:
         """Posterior of the accuracy TA_k of one test on a random set of k classes.
@@ -343,9 +340,6 @@ class LawModel(FittedModel):
             As of `predict`.
         repeats : int
             Test instances of each class.
-        nested : bool
-            Whether the k >= k1 classes of the test contain the source classes with their instances.
-            Of several pilots, the one with the most classes is used.
         random_seed : int, SeedSequence or None
             Seed of the noise; by default that of the fit.
 
@@ -353,24 +347,12 @@ class LawModel(FittedModel):
         -------
         Extrapolation
             With draws, and errors and warnings as from `predict`.
-
-        Raises
-        ------
-        DataError
-            `nested` is True, and k is below k1 or the accuracy of the pilot at k1 is unknown.
         """
-        counts, holds_pilot = class_counts(k), truth_value(nested, "nested")
-        per_class = whole_number(repeats, "repeats", 1)
-        law, known = self.law_, self.attributes_
-        expected, rng = law.expected(counts), known.rng(Stage.TEST, random_seed)
-        if holds_pilot:
-            at_source = law.expected(np.array([known.n_classes]))[..., 0]
-            draws = nested_test_accuracy(
-                expected, counts, per_class, known.dependence, at_source, rng
-            )
-        else:
-            draws = single_test_accuracy(expected, counts, per_class, known.dependence, rng)
-        estimand = self._estimand(kind="observed", repeats=per_class, nested=holds_pilot)
+        counts, per_class = class_counts(k), whole_number(repeats, "repeats", 1)
+        known = self.attributes_
+        expected, rng = self.law_.expected(counts), known.rng(Stage.TEST, random_seed)
+        draws = single_test_accuracy(expected, counts, per_class, known.dependence, rng)
+        estimand = self._estimand(kind="observed", repeats=per_class)
         notes = known.dependence.notes_on_tests
         return self._prediction(counts, draws, estimand, notes, evidence=known.evidence)
 

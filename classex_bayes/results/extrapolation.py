@@ -57,8 +57,6 @@ class Estimand:
         "expected" is the average over sets of classes, "observed" the result of a single test.
     repeats : int
         Number of test instances of each class in the single test.
-    nested : bool
-        Whether the source classes are among the classes of the single test.
     population : int or None
         Number of classes in a finite population; None for an infinite one.
     ranked : str
@@ -78,7 +76,6 @@ class Estimand:
     metric: str = "accuracy"
     kind: EstimandKind = "expected"
     repeats: int = 1
-    nested: bool = False
     population: int | None = None
     ranked: str = field(default="classes", compare=False)
 
@@ -89,8 +86,6 @@ class Estimand:
             details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
         elif self._chosen is None or isinstance(self._chosen, MeanMetric):
             name = f"expected {name}"
-        if self.nested:
-            details.append("source classes included")
         if self.population is not None:
             details.append(f"{self.population:,} classes in all")
         return f"{name} ({', '.join(details)})" if details else name

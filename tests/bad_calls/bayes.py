@@ -153,8 +153,6 @@ BAD_K = [1, 0, -5, 2.5, 10**13, "many", [], [5, 5], NAN, [[2, 3]]]
 BAD_TESTS = [
     ("repeats", {"repeats": 0}),
     ("repeats", {"repeats": 1.5}),
-    ("nested", {"nested": 1}),
-    ("k", {"nested": True, "k": 3}),
     ("random_seed", {"random_seed": -1}),
 ]
 BAD_TRUTHS = [0.9, [0.9], {}, {20: 1.5}, {20: NAN}, {20: "high"}, {"a": 0.5}, {1: 0.5}, {2.5: 0.5}]

@@ -99,8 +99,6 @@ def test_measured_accuracy_adds_noise_alone(model):
     added = (measured - expected).std("draw").values.ravel()
     assert (np.abs((measured - expected).mean("draw").values.ravel()) < 4 * added / n**0.5).all()
     assert (added > 0).all()
-    nested = model.predict_test([CLASSES, CLASSES + 1], repeats=REPEATS, nested=True)
-    assert_allclose(nested.mean[CLASSES], model.task.accuracy(CLASSES), atol=1e-9)
 
 
 def test_finite_population(model):
