@@ -530,7 +530,7 @@ class ClassesUntil(Shown):
         if median < 2:
             return f"{self._missed} even on 2 {units}"
         turns, stays = ("rises", "below") if self.estimand.is_rank else ("falls", "above")
-        verb = f"stays {stays} {{}} on" if np.isinf(median) else f"{turns} to {{}} at"
+        verb = f"probably stays {stays} {{}} on" if np.isinf(median) else f"{turns} to {{}} at"
         level = verb.format(self.estimand.exact(self.level))
         return f"{self.estimand.label} {level} {self._text(median)} {units}"
 

@@ -227,7 +227,7 @@ ROWS = [
     Bad(truncated, "path", "copy fit again", {"share": 0.9}),
     *[Bad(of_others, "path", "", {"name": f"model{ending}"}) for ending in (".nc", ".zarr")],
     Bad(changed, "path", "estimator=NewExtrapolator", {"estimator": "NewExtrapolator"}),
-    Bad(changed, "path", "layout=2 1 fit again", {"layout": 1}),
+    Bad(changed, "path", "layout=3 1 fit again", {"layout": 1}),
     *[
         Bad(
             lambda estimator: cb.load(save(), estimator=estimator),

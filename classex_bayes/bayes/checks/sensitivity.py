@@ -32,8 +32,7 @@ _THRESHOLD = 0.05
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
-# An interval narrower than this share of the limits of the ranks is driven by scores or prior.
-NARROWED = 0.5
+_NARROWED = 0.5  # share of the limits without a prior, below which the form of a model narrows them
 # Diagnoses of such intervals if the priors hardly matter, of fits to ranks, or with scores.
 BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
 # What to do about a diagnosis of each prior.
@@ -265,10 +264,15 @@ def sensitivity(
         table["prior_share"] = _prior_share(model, prediction, bounds)
         width, widest = map(_widths, (prediction, bounds))
         assumed = BY_ASSUMPTION["scores" in prediction.evidence]
-        if_insensitive[(widest > REACHED) & (width < NARROWED * widest)] = assumed
+        if_insensitive[narrowed(width, widest)] = assumed
     rows = zip((row for _, row in table.iterrows()), if_insensitive, strict=True)
     table["diagnosis"] = [_diagnosis(row, priors, limit, other) for row, other in rows]
     return Sensitivity(prediction, table, densities)
+
+
+def narrowed(width: Any, widest: Any) -> Any:
+    """Whether the form of a model narrows limits without a prior, which are wide, by half."""
+    return (widest > REACHED) & (width < _NARROWED * widest)
 
 
 def _log_densities(model: BayesianExtrapolator) -> xr.Dataset:
