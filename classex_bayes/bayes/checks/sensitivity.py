@@ -145,33 +145,17 @@ class Sensitivity(Shown):
         return scaled
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """The diagnoses in words, one for each run of k with the same diagnosis, and the notes."""
-        diagnoses = self.table["diagnosis"].sort_index()
-        runs = diagnoses.groupby((diagnoses != diagnoses.shift()).cumsum())
-        spans = []
-        advice = dict(ADVICE)  # each follows the first run of its diagnosis
-        for _, run in runs:
-            ends = " to ".join(dict.fromkeys(map(str, run.index[[0, -1]])))
-            what = advice.pop(run.iloc[0], "")
-            spans.append(f"{run.iloc[0]} at k = {ends}{what and ': '}{what}")
-        return *spans, *self._note_on_share
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What to do about the diagnoses, and "prior_share" at the largest k."""
         diagnoses = self.table["diagnosis"].unique()
-        advice = (f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
-        return *advice, *self._note_on_share
-
-    @property
-    def _note_on_share(self) -> tuple[str, ...]:
+        advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
         if "prior_share" not in self.table:
-            return ()
+            return advice
         k = int(self.table.index.max())
         share = percent(self.table.loc[k, "prior_share"])
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
         return (
+            *advice,
             f"the prior removes {share} of the uncertainty that the ranks leave at k = {k}{before}",
         )
 
@@ -212,7 +196,7 @@ def sensitivity(
     Returns
     -------
     Sensitivity
-        `.table`, `.sentences`, and `.scaled(alpha, component)` for reweighted predictions.
+        `.table`, `.notes`, and `.scaled(alpha, component)` for reweighted predictions.
 
     Notes
     -----
