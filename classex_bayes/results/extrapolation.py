@@ -34,7 +34,6 @@ from classex_bayes.results.draws import (
 from classex_bayes.typing import FloatArray, IntArray
 
 RISK = "risk"
-EstimandKind = Literal["expected", "observed"]
 IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
 # Studies of calibration reach factors of 10 to 70. Beyond 100 the prior dominates.
 FARTHEST_FACTOR = 100
@@ -53,10 +52,9 @@ class Estimand:
     metric : str
         A metric of `classex_bayes.core.metrics`, such as "accuracy@5" or "mrr", or "risk", the mean
         cost of an answer.
-    kind : {"expected", "observed"}
-        "expected" is the average over sets of classes, "observed" the result of a single test.
-    repeats : int
-        Number of test instances of each class in the single test.
+    repeats : int or None
+        Number of test instances of each class, if it is the result of a single test; None if it is
+        the average over sets of classes.
     population : int or None
         Number of classes in a finite population; None for an infinite one.
     ranked : str
@@ -69,20 +67,19 @@ class Estimand:
     'expected top-5 accuracy'
     >>> Estimand(metric="mrr").describe(), Estimand(metric="median_rank").describe()
     ('expected MRR', 'median rank')
-    >>> Estimand(kind="observed", repeats=2).describe()
+    >>> Estimand(repeats=2).describe()
     'measured accuracy (2 instances a class)'
     """
 
     metric: str = "accuracy"
-    kind: EstimandKind = "expected"
-    repeats: int = 1
+    repeats: int | None = None
     population: int | None = None
     ranked: str = field(default="classes", compare=False)
 
     def describe(self) -> str:
         """Return the estimand in words, for headers and legends."""
         name, details = self.label, []
-        if self.kind == "observed":
+        if self.repeats is not None:
             details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
         elif self._chosen is None or isinstance(self._chosen, MeanMetric):
             name = f"expected {name}"
@@ -99,7 +96,7 @@ class Estimand:
     def label(self) -> str:
         """Name of the quantity for axes."""
         name = RISK if self._chosen is None else self._chosen.label
-        return f"measured {name}" if self.kind == "observed" else name
+        return f"measured {name}" if self.repeats is not None else name
 
     @property
     def units(self) -> str:

@@ -226,17 +226,8 @@ ROWS = [
     Bad(truncated, "path", "copy fit again", {"share": 0.3}),
     Bad(truncated, "path", "copy fit again", {"share": 0.9}),
     *[Bad(of_others, "path", "", {"name": f"model{ending}"}) for ending in (".nc", ".zarr")],
-    Bad(changed, "path", "estimator=NewExtrapolator", {"estimator": "NewExtrapolator"}),
+    Bad(changed, "path", "NewExtrapolator.from_idata", {"estimator": "NewExtrapolator"}),
     Bad(changed, "path", "layout=3 1 fit again", {"layout": 1}),
-    *[
-        Bad(
-            lambda estimator: cb.load(save(), estimator=estimator),
-            "estimator",
-            words,
-            {"estimator": of},
-        )
-        for words, of in {"BayesianExtrapolator": cb.risk.BayesianRisk, "found 3": 3}.items()
-    ],
     Bad(cb.BayesianExtrapolator.from_idata, "idata", "DataTree int", {"idata": 3}),
     # Results
     *of_each(DRAWN.summary, {"ci_prob": [0, 1, -0.1, 90, NAN, "90%", True], "round_to": ["all"]}),

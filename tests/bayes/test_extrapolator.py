@@ -229,7 +229,7 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
     spreads = []
     for repeats in (50, 5, 1):
         found = fitted.predict_test(k, repeats=repeats)
-        assert found.estimand == Estimand(kind="observed", repeats=repeats)
+        assert found.estimand == Estimand(repeats=repeats)
         size = found.accuracy.sizes["chain"] * found.accuracy.sizes["draw"]
         noise = found.accuracy.std(["chain", "draw"]).values / np.sqrt(size)
         assert np.all(np.abs(found.mean - expected.mean) < 5 * noise)

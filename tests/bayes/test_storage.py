@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
@@ -158,89 +157,6 @@ def test_no_model_there(tmp_path, ending):
     path.mkdir()
     with pytest.raises(DataError):
         load(path)
-
-
-@pytest.mark.parametrize("lost", ["mixture/weights", "sample_stats/diverging"])
-def test_a_lost_part_of_zarr(plain, tmp_path, lost):
-    plain.idata["sample_stats"]["diverging"].values[0, 0] = True  # not all are the fill value
-    path = save(plain, tmp_path / "model.zarr")
-    chunk = next(file for file in (path / lost).rglob("[0-9]*") if file.is_file())
-    chunk.unlink()
-    with pytest.raises(DataError):
-        load(path)
-
-
-@pytest.mark.nightly
-def test_flipped_bits_give_an_error_or_the_same_numbers(saved, tmp_path):
-    whole, draws = saved.read_bytes(), load(saved).predict(K).accuracy
-    rng = np.random.default_rng(1)
-    refused = 0
-    for _ in range(15):
-        content = bytearray(whole)
-        for bit in rng.integers(0, 8 * len(whole), rng.integers(1, 4)):
-            content[bit // 8] ^= 1 << (bit % 8)
-        (tmp_path / "bad.nc").write_bytes(content)
-        try:
-            again = load(tmp_path / "bad.nc")
-        except DataError:
-            refused += 1
-        else:
-            assert_array_equal(again.predict(K).accuracy, draws)
-    # Draws fill most of the file, and none of them may change.
-    assert refused >= 8
-
-
-def change(tree, what):
-    """Change the weights, an attribute, a coordinate, a type or a name."""
-    group = tree["mixture"].to_dataset()
-    match what:
-        case "attribute":
-            tree.attrs["n_test"] += 1
-        case "new group":
-            tree["more"] = xr.DataTree(xr.Dataset({"x": 1.0}))
-        case "name":
-            tree["posterior"] = xr.DataTree(tree["posterior"].to_dataset().rename(mu="nu"))
-        case "coordinate":
-            tree["mixture"] = xr.DataTree(group.assign_coords(draw=group["draw"] + 1))
-        case "type":
-            tree["mixture"] = xr.DataTree(group.astype(np.float32))
-        case "weights":
-            tree["mixture"] = xr.DataTree(group.roll(knot=1))
-        case "no checksum":
-            del tree.attrs["checksum"]
-
-
-@pytest.mark.parametrize(
-    "what", ["weights", "attribute", "coordinate", "name", "type", "new group", "no checksum"]
-)
-def test_a_changed_file_is_refused(saved, tmp_path, what):
-    with xr.open_datatree(saved, engine="h5netcdf") as tree:
-        change(tree.load(), what)
-        tree.to_netcdf(tmp_path / "edited.nc", engine="h5netcdf")
-    with pytest.raises(DataError):
-        load(tmp_path / "edited.nc")
-
-
-def test_the_checksum_is_of_the_content_and_not_of_the_format(saved, tmp_path):
-    model = load(saved)
-    odd = xr.Dataset({"day": np.array(["2026-11-22"], "datetime64[ns]"), "name": ("x", ["a"])})
-    model.idata["mine"] = xr.DataTree(odd.assign_attrs(one=["a"], two=[1, 2.5], none="", yes=1))
-    path = save(model, tmp_path / "model.nc")
-    with xr.open_datatree(path, engine="h5netcdf") as tree:
-        tree.load()
-        packed = {
-            node.path: {name: {"zlib": True} for name in node.data_vars if node[name].ndim}
-            for node in tree.subtree
-        }
-        for node in tree.subtree:
-            for variable in node.variables.values():
-                variable.encoding = {}
-        tree.to_netcdf(tmp_path / "packed.nc", engine="h5netcdf", encoding=packed)
-        tree.to_zarr(tmp_path / "other.zarr", zarr_format=2, consolidated=False)
-    for name in ("packed.nc", "other.zarr"):
-        again = load(tmp_path / name)
-        assert again.idata.attrs == model.idata.attrs
-        assert_array_equal(again.predict(K).accuracy, model.predict(K).accuracy)
 
 
 @pytest.mark.parametrize("name", ["estimator", "layout"])
