@@ -357,7 +357,7 @@ def save(model: FittedModel, path: str | Path) -> Path:
     model : estimator with a posterior
         A fitted model, such as `BayesianExtrapolator` or `OpenSetExtrapolator`.
     path : str or Path
-        Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds
+        Ends in .nc (netCDF). The file is written completely or not at all. It holds
         neither scores nor names of classes. If ``compute_log_likelihood`` was called, its group
         ``log_likelihood`` has the names of the classes, and notes may name some.
 
@@ -388,7 +388,7 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     Parameters
     ----------
     path : str or Path
-        A .nc or .zarr file.
+        A .nc file.
     prior : Prior, optional
         Your own prior, if the model was fitted with one whose class is not in `PRIORS`
         (docs/map.md). The file holds its name and fields, but not its code.

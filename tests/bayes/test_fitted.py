@@ -74,7 +74,7 @@ def named(request, models):
     return request.param, models[request.param]
 
 
-# Fits to scores, and files of zarr, are loaded in the tests of the storage.
+# Fits to scores are loaded in the tests of the storage.
 @pytest.mark.parametrize("name", ["ranks", "own prior", "risk"])
 def test_a_loaded_model_is_the_model_without_its_task(models, name, task, tmp_path):
     model = models[name]
