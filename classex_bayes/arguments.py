@@ -155,10 +155,15 @@ def class_counts(k: Any, name: str = "k", largest: int = LARGEST_K, smallest: in
             raise DataError(f"{name}: expected whole numbers, found {value}")
         if not smallest <= value <= largest:
             raise DataError(f"{name}: expected numbers in {smallest}..{largest}, found {value:g}")
-    values, repeats = np.unique(array.astype(np.int64), return_counts=True)
+    return distinct(array.astype(np.int64), name)
+
+
+def distinct[Values: (IntArray, FloatArray)](values: Values, name: str) -> Values:
+    """Numbers (n,) that become coordinates of a result, none twice."""
+    found, repeats = np.unique(values, return_counts=True)
     if np.any(repeats > 1):
-        raise DataError(f"{name}: found {values[np.argmax(repeats)]} more than once")
-    return array.astype(np.int64)
+        raise DataError(f"{name}: found {found[np.argmax(repeats)]} more than once")
+    return values
 
 
 def number_at_one_k[**P, R](function: Callable[P, R]) -> Callable[P, R]:

@@ -237,7 +237,7 @@ def test_every_public_name_has_a_docstring():
 
 # A few percent above what the package has. What is new takes something out, and a commit that
 # raises a number says what for.
-BUDGET = {"lines": 37_300, "files": 174, "functions": 1_960, "classes": 224}
+BUDGET = {"lines": 37_030, "files": 174, "functions": 1_950, "classes": 224}
 BUDGET_OF_FIRST_EXAMPLE = {"files": 54, "functions": 535}
 FIRST_EXAMPLE = """
 import sys

@@ -131,10 +131,3 @@ def test_choices_are_right_as_often_as_the_accuracy_on_their_classes(run, m):
 
 def test_plot(run):
     run("A plot")
-
-
-def test_wing(run):
-    names = run("A wing")
-    prediction = names["ResampledAccuracy"]().fit(names["task"], random_seed=2).predict([10, 100])
-    mean = prediction.mean.to_numpy()
-    np.testing.assert_allclose(mean, names["task"].accuracy([10, 100]), atol=0.01)

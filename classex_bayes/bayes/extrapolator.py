@@ -177,11 +177,9 @@ class BayesianExtrapolator(LawModel):
             Settings of the sampler that differ from these: draws=1000 of each chain, after
             tune=600 tuning steps, in chains=4, of which cores run at the same time (by default as
             many as there are processors), with the target acceptance probability
-            target_accept=0.98 of NUTS (0.995 for decisions, and for one or two accuracies).
-            nuts_sampler is "nutpie" (the default), "pymc", "numpyro" or
-            "blackjax". nutpie uses the log density of `classex_bayes.bayes.model.density`,
-            which is compiled once on a machine. Your own prior is compiled once in a process. The
-            other samplers compile at every fit. The last two need the extra `samplers`.
+            target_accept=0.98 of NUTS (0.995 for decisions, and for one or two accuracies). The
+            log density `classex_bayes.bayes.model.density` is compiled once on a machine, your own
+            prior once in a process. Other samplers draw from the PyMC model of `build`.
         random_seed : int, SeedSequence or None
             Seed of the draws.
         progressbar : bool
@@ -193,8 +191,6 @@ class BayesianExtrapolator(LawModel):
 
         Raises
         ------
-        ImportError
-            The sampler is not installed. The message says how to install it.
         Interrupted
             The fit was interrupted (`KeyboardInterrupt`). The model keeps the draws so far, or all
             those given the ranks, and its predictions have a note.

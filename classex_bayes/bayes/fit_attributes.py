@@ -30,7 +30,7 @@ _CLASSES: dict[str, Any] = {
     kind.__name__: kind
     for kind in (AnswerDependence, PilotExtrapolation, SamplerSettings, TailPrior)
 }
-_LAYOUT = 2  # of groups and attributes; other files are refused
+_LAYOUT = 3  # of groups and attributes; other files are refused
 
 
 class Stage(IntEnum):

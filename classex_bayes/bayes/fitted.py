@@ -357,7 +357,7 @@ def save(model: FittedModel, path: str | Path) -> Path:
     model : estimator with a posterior
         A fitted model, such as `BayesianExtrapolator` or `OpenSetExtrapolator`.
     path : str or Path
-        Ends in .nc (netCDF) or .zarr. The file is written completely or not at all. It holds
+        Ends in .nc (netCDF). The file is written completely or not at all. It holds
         neither scores nor names of classes. If ``compute_log_likelihood`` was called, its group
         ``log_likelihood`` has the names of the classes, and notes may name some.
 
@@ -382,20 +382,16 @@ def save(model: FittedModel, path: str | Path) -> Path:
     return write_tree(model.idata, file_path(path, "path"))
 
 
-def load(
-    path: str | Path, *, prior: Prior | None = None, estimator: type[FittedModel] | None = None
-) -> Any:
+def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     """Read a model written by `save`.
 
     Parameters
     ----------
     path : str or Path
-        A .nc or .zarr file.
+        A .nc file.
     prior : Prior, optional
         Your own prior, if the model was fitted with one whose class is not in `PRIORS`
         (docs/map.md). The file holds its name and fields, but not its code.
-    estimator : type, optional
-        Your own class of models (`LawModel`), if the model has one.
 
     Returns
     -------
@@ -408,9 +404,8 @@ def load(
     FileNotFoundError
         The file does not exist.
     DataError
-        The file was not written by `save`, or was changed or damaged afterwards: its checksum,
-        which covers all groups, does not match. Or your own prior is missing, or differs from the
-        prior of the fit.
+        The file was not written by `save`, or by another version. Or your own prior is missing, or
+        differs from the prior of the fit.
 
     Examples
     --------
@@ -425,21 +420,15 @@ def load(
     True
     """
     tree = read_tree(file_path(path, "path"))
+    FitAttributes.of(tree.attrs, "path")  # or an error that names the argument
     module, _, name = tree.attrs.get("estimator", "").rpartition(".")
-    if estimator is None and not module.startswith(_PACKAGE):
+    if not module.startswith(_PACKAGE):
         raise DataError(
-            f"path: {path} holds a model of the class {name!r}, which is not of this package; pass "
-            f"your own class, as in load(path, estimator={name})"
+            f"path: {path} holds a model of the class {name!r}, which is not of this package; call "
+            f"{name}.from_idata(xarray.open_datatree(path))"
         )
     try:
-        kind = getattr(import_module(module), name) if estimator is None else estimator
-        is_model = isinstance(kind, type) and issubclass(kind, FittedModel)
-        if not (is_model and kind.__name__ == name):
-            raise DataError(
-                f"estimator: found {kind!r}, but {path} holds a model of the class {name}; pass it"
-            )
-        FitAttributes.of(tree.attrs, "path")  # or an error that names the argument
-        return kind.from_idata(tree, prior)
+        return getattr(import_module(module), name).from_idata(tree, prior)
     except (ImportError, AttributeError, KeyError, TypeError) as error:
         raise DataError(
             f"path: {path} is a file of another version, or of a prior whose class has changed "

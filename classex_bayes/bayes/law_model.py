@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from functools import cached_property
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -11,26 +11,23 @@ from classex_bayes.arguments import (
     LARGEST_K,
     class_counts,
     shares,
-    truth_value,
     whole_number,
 )
 from classex_bayes.bayes.checks.fit_checks import FitGap, pilot_accuracy
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
-    nested_test_accuracy,
     population_accuracy,
     predictive_group,
     single_test_accuracy,
 )
-from classex_bayes.bayes.fit_attributes import FitAttributes, Stage
+from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
     basis_of,
     by_draw,
     data_of,
-    mixture_group,
     pooled_groups,
     weights_of,
     with_predictions,
@@ -65,56 +62,10 @@ class LawModel(FittedModel):
     r"""Base of models with draws of the law of U*, :math:`D(u) = \sum_l w_l h_l(u)`.
 
     This class answers every question about accuracy from the draws of the law and the data. So do
-    checks, plots, reports, comparisons and files. A subclass only needs a `fit` that makes
-    independent draws of the weights :math:`w_l` and ends with `_keep_law`. Its parameters are
-    numbers and text, which files can hold.
-
-    Examples
-    --------
-    A Bayesian bootstrap of the instances, in which correct answers stay correct:
-
-    >>> from scipy.special import ndtri
-    >>> import classex_bayes as cb
-    >>> from classex_bayes.arguments import seed_sequence
-    >>> from classex_bayes.core import MixtureLaw, RadialBasis
-    >>> from classex_bayes.estimators.base import checked_fit
-    >>> class Bootstrap(cb.bayes.LawModel):
-    ...     def __init__(self, bandwidth=0.5):
-    ...         self.bandwidth = bandwidth
-    ...     @checked_fit
-    ...     def fit(self, task, *, draws=1000, random_seed=None):
-    ...         seeds = seed_sequence(random_seed)
-    ...         basis = RadialBasis.regular(-4, 8, self.bandwidth)
-    ...         z = np.minimum(ndtri(1 - (task.ranks - 1) / task.n_classes), 8)
-    ...         knot = abs(basis.knots - z[:, None]).argmin(axis=1)
-    ...         share = np.random.default_rng(seeds).dirichlet(np.ones(task.n_test), (1, draws))
-    ...         weights = share @ np.eye(basis.knots.size)[knot]  # (chain, draw, knot)
-    ...         return self._keep_law(task, MixtureLaw(basis, weights), seeds)
-    >>> task = SourceTask.from_ranks([1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50)
-    >>> model = Bootstrap().fit(task, random_seed=1)
-    >>> model.predict([50, 500]).draws.shape, model.classes_until(0.5).k.shape
-    ((1, 1000, 2), (1, 1000))
+    checks, plots, reports, comparisons and files.
     """
 
     plot = PlotMethod("plot_accuracy")
-
-    def _keep_law(
-        self,
-        task: SourceTask,
-        law: MixtureLaw,
-        seeds: np.random.SeedSequence,
-        parameters: xr.Dataset | None = None,
-    ) -> Self:
-        """Keep independent draws of the law, weights (chain, draw, m), at the end of a fit.
-
-        `parameters` (chain, draw, ...) become the group posterior.
-        """
-        _, tree = pooled_groups([task], law.basis)
-        weights = mixture_group(law)
-        parameters = xr.Dataset() if parameters is None else parameters
-        tree["posterior"] = xr.DataTree(parameters.assign_coords(weights[SAMPLE_DIMS].coords))
-        tree["mixture"] = xr.DataTree(weights)
-        return self._keep(tree, FitAttributes.of_tasks([task]), (task,), seeds)
 
     def _add_predictions(self) -> None:
         """Put the accuracy at 1, 10 and 100 times k1 before the parameters."""
@@ -329,7 +280,6 @@ class LawModel(FittedModel):
         k: ClassCounts,
         *,
         repeats: int = 1,
-        nested: bool = False,
         random_seed: RandomSeed = None,
     ) -> Extrapolation:
         """Posterior of the accuracy TA_k of one test on a random set of k classes.
@@ -343,9 +293,6 @@ class LawModel(FittedModel):
             As of `predict`.
         repeats : int
             Test instances of each class.
-        nested : bool
-            Whether the k >= k1 classes of the test contain the source classes with their instances.
-            Of several pilots, the one with the most classes is used.
         random_seed : int, SeedSequence or None
             Seed of the noise; by default that of the fit.
 
@@ -353,24 +300,12 @@ class LawModel(FittedModel):
         -------
         Extrapolation
             With draws, and errors and warnings as from `predict`.
-
-        Raises
-        ------
-        DataError
-            `nested` is True, and k is below k1 or the accuracy of the pilot at k1 is unknown.
         """
-        counts, holds_pilot = class_counts(k), truth_value(nested, "nested")
-        per_class = whole_number(repeats, "repeats", 1)
-        law, known = self.law_, self.attributes_
-        expected, rng = law.expected(counts), known.rng(Stage.TEST, random_seed)
-        if holds_pilot:
-            at_source = law.expected(np.array([known.n_classes]))[..., 0]
-            draws = nested_test_accuracy(
-                expected, counts, per_class, known.dependence, at_source, rng
-            )
-        else:
-            draws = single_test_accuracy(expected, counts, per_class, known.dependence, rng)
-        estimand = self._estimand(kind="observed", repeats=per_class, nested=holds_pilot)
+        counts, per_class = class_counts(k), whole_number(repeats, "repeats", 1)
+        known = self.attributes_
+        expected, rng = self.law_.expected(counts), known.rng(Stage.TEST, random_seed)
+        draws = single_test_accuracy(expected, counts, per_class, known.dependence, rng)
+        estimand = self._estimand(repeats=per_class)
         notes = known.dependence.notes_on_tests
         return self._prediction(counts, draws, estimand, notes, evidence=known.evidence)
 

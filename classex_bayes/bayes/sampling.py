@@ -1,4 +1,4 @@
-"""Draws from the posterior: settings, samplers, and what they return if they are interrupted."""
+"""Draws from the posterior: settings, sampler, and what it returns if it is interrupted."""
 
 import logging
 import sys
@@ -16,12 +16,11 @@ from classex_bayes.bayes.convergence import FEWEST_DRAWS
 from classex_bayes.bayes.idata import split_weights
 from classex_bayes.bayes.model.likelihoods import Likelihood, LikelihoodData, build_model
 from classex_bayes.bayes.model.priors import MixturePrior, Prior, descriptions_of
-from classex_bayes.exceptions import DataError, Interrupted, require_extra
+from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.typing import IntArray
 
 # Of decisions, by which laws of two narrow groups have steep edges, where longer steps diverge.
 ACCEPT_OF_FEW_ROWS = 0.995
-SAMPLERS = ("nutpie", "pymc", "numpyro", "blackjax")
 # Compiled PyMC models of this process, by prior, likelihood and shape of the data.
 _COMPILED: dict[Any, Any] = {}
 
@@ -35,7 +34,6 @@ class SamplerSettings:
     chains: int = 4
     cores: int | None = None
     target_accept: float = 0.98
-    nuts_sampler: str = "nutpie"
     progressbar: bool = True
 
     @classmethod
@@ -59,7 +57,6 @@ class SamplerSettings:
             checked["cores"] = min(how_many(self.cores, "cores"), checked["chains"])
         checked["target_accept"] = probability(self.target_accept, "target_accept")
         checked["progressbar"] = truth_value(self.progressbar, "progressbar")
-        one_of(self.nuts_sampler, SAMPLERS, "nuts_sampler")
         for name, value in checked.items():
             object.__setattr__(self, name, value)
 
@@ -77,17 +74,16 @@ def sample_posterior(
     """Posterior draws: a tree with the groups posterior, mixture (the weights) and sample_stats.
 
     nutpie compiles the model once per machine for priors of this package, and once per process and
-    shape of the data for other priors. Other samplers compile it at every fit. Samplers return the
-    draws so far if the keyboard interrupts them. Then the tree has the chains of one length that
-    keep most of these (`SamplerSettings.shortfall`). Too few draws raise `Interrupted`.
+    shape of the data for other priors. It returns the draws so far if the keyboard interrupts it.
+    Then the tree has the chains of one length that keep most of these
+    (`SamplerSettings.shortfall`). Too few draws raise `Interrupted`.
     """
-    sample = sample_by_nutpie if settings.nuts_sampler == "nutpie" else _sample_by_pymc
-    tree = sample(prior, data, settings, seed)
+    tree = sample_by_nutpie(prior, data, settings, seed)
     posterior = tree["posterior"].to_dataset()
     descriptions = {**descriptions_of(prior), **data.descriptions}
     groups = split_weights(posterior, prior.basis, descriptions)
     groups["sample_stats"] = tree["sample_stats"].to_dataset()
-    # Interrupted samplers return fewer chains, or pad the shorter ones with NaN.
+    # If interrupted, it returns fewer chains, or pads the shorter ones with NaN.
     lengths = posterior["weights"].notnull().all("knot").sum("draw").values
     if lengths.size < settings.chains or np.any(lengths < settings.draws):
         chains, n_draws = _longest(lengths)
@@ -123,30 +119,6 @@ def sample_by_nutpie(
             target_accept=settings.target_accept,
             save_warmup=False,
             **progress,
-        )
-
-
-def _sample_by_pymc(
-    prior: Prior, data: Likelihood, settings: SamplerSettings, seed: int
-) -> xr.DataTree:
-    """Draws of the samplers of `pymc.sample`, as `sample_by_nutpie`."""
-    if settings.nuts_sampler != "pymc":
-        use = f"nuts_sampler={settings.nuts_sampler!r}"
-        require_extra("samplers", use, settings.nuts_sampler)
-    import pymc as pm
-
-    with build_model(prior, data):
-        return pm.sample(
-            draws=settings.draws,
-            tune=settings.tune,
-            chains=settings.chains,
-            cores=settings.cores,
-            random_seed=seed,
-            nuts={"target_accept": settings.target_accept},
-            nuts_sampler=settings.nuts_sampler,
-            progressbar=settings.progressbar,
-            quiet=not settings.progressbar,
-            compute_convergence_checks=False,
         )
 
 

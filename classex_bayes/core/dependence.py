@@ -46,7 +46,7 @@ class AnswerDependence:
     Examples
     --------
     >>> pilot = AnswerDependence(
-    ...     within=0.2, between=0.1, spread=1.0, repeats=5, accuracy=0.9, n_classes=50
+    ...     within=0.2, between=0.1, spread=1.0, repeats=5, n_classes=50
     ... )
     >>> round(pilot.design_effect(1), 3), round(pilot.design_effect(5), 3)
     (1.1, 2.3)
@@ -62,7 +62,6 @@ class AnswerDependence:
     # For classes drawn by a design it includes the further inflation that the design causes.
     spread: float
     repeats: float  # instances per class of the pilot: harmonic mean, weighted by squared weights
-    accuracy: float | None  # TA_k1 of the pilot, or None if it is unknown
     n_classes: int  # k1
     tested_share: float = 1.0  # k_t / k1, the share of the pilot's classes with test instances
 
@@ -91,17 +90,6 @@ class AnswerDependence:
     def n_tested(self) -> float:
         """Number k_t of classes of the pilot that have test instances."""
         return self.tested_share * self.n_classes
-
-    @property
-    def carried_over(self) -> float:
-        r"""Share of the pilot's deviation from AGA_k1 expected in new instances of its classes.
-
-        The regression coefficient of the new deviation on that of the pilot,
-        :math:`(s \rho + c t) / (s (1 - \rho) / r_1 + s \rho + c t)`, where t is the share of tested
-        classes.
-        """
-        shared = max(self.spread * self.within + self.between * self.tested_share, 0.0)
-        return shared / (shared + self._of_instances) if shared else 0.0
 
     @property
     def shared(self) -> float:
@@ -145,13 +133,10 @@ class AnswerDependence:
         )
 
 
-def typical_dependence(
-    n_classes: int, n_test: int, accuracy: float | None = None
-) -> AnswerDependence:
+def typical_dependence(n_classes: int, n_test: int) -> AnswerDependence:
     """Dependence assumed for a pilot whose scores are unknown: rho = 0.20, c = 0.08."""
-    return AnswerDependence(
-        _TYPICAL_CLASS, _TYPICAL_COMPETITOR, 1.0, n_test / n_classes, accuracy, n_classes
-    )
+    repeats = n_test / n_classes
+    return AnswerDependence(_TYPICAL_CLASS, _TYPICAL_COMPETITOR, 1.0, repeats, n_classes)
 
 
 def answer_dependence(
@@ -190,7 +175,7 @@ def answer_dependence(
     repeats = np.bincount(y, minlength=n_classes)[tested].astype(float)
     right = np.bincount(y, weights=n_better == 0, minlength=n_classes)[tested]
     squared, by_instance = float(weight @ weight), float(weight**2 @ (1 / repeats))
-    average, observed = squared / by_instance, float(weight @ (right / repeats))
+    average = squared / by_instance
     if weight_effect(weight) > 1:
         weight, variance = equal_weights(weight), None
     accuracy = float(weight @ (right / repeats))
@@ -215,7 +200,7 @@ def answer_dependence(
             estimate = n_classes * (variance / total - of_classes)
             between = _averaged(estimate, error, _TYPICAL_COMPETITOR, _COMPETITOR_SD)
     spread, share = tested.size * squared, tested.size / n_classes
-    return AnswerDependence(within, between, spread, average, min(observed, 1.0), n_classes, share)
+    return AnswerDependence(within, between, spread, average, n_classes, share)
 
 
 def _informative(right: FloatArray, repeats: FloatArray) -> int:

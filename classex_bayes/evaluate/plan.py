@@ -115,13 +115,6 @@ class Plan(Shown):
         return designs.iloc[0]
 
     @property
-    def nearest(self) -> pd.Series:
-        """Design with the narrowest intervals, or with the most power if no width was given."""
-        if self.width is not None:
-            return self.table.sort_values("width").iloc[0]
-        return self.table.sort_values(["power", "width"], ascending=[False, True]).iloc[0]
-
-    @property
     def quantity(self) -> str:
         """Name of the quantity of the interval, such as "recall@10"."""
         return named_metric(self.metric).label
@@ -162,18 +155,15 @@ class Plan(Shown):
         return designs
 
     def _no_design(self, goals: dict[str, float]) -> str:
-        """What no design reaches, the nearest one, and what to change."""
-        wanted, found = [], []
+        """What no design reaches, and what to change."""
+        wanted = []
         if self.width is not None:
             wanted.append(f"reaches the width {self.width:g} for {goals['reached']:.0%}")
-            found.append(f"width {self.nearest['width']:.3f} on average")
         if self.excludes is not None:
             wanted.append(f"excludes {self.excludes:g} for {goals['power']:.0%}")
-            found.append(f"power {self.nearest['power']:.2f}")
         larger = "negatives or users" if "users" in self.table else "classes or instances"
         return (
-            f"no design {' and '.join(wanted)} of its pilots. The nearest, "
-            f"{_design(self.nearest)}, has {', '.join(found)}. Plan with more {larger}"
+            f"no design {' and '.join(wanted)} of its pilots. Plan with more {larger}"
             f"{'' if self.width is None else ', or a larger width'}"
         )
 

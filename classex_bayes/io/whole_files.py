@@ -1,24 +1,19 @@
 """Trees of results and pages of text, written completely or not at all."""
 
-import hashlib
 import io
 import shutil
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import xarray as xr
 
 from classex_bayes.exceptions import DataError, require_extra
 
-_CHECKSUM = "checksum"  # attribute
 # Extra and libraries of the files that need some.
 _LIBRARIES = {
     ".nc": ("files", "h5netcdf", "h5py"),
-    ".zarr": ("zarr", "zarr"),
     ".parquet": ("parquet", "pyarrow"),
 }
 
@@ -34,42 +29,20 @@ def _replacing(path: Path) -> Iterator[Path]:
     """Temporary path to write to. Its content replaces `path` unless an error occurs."""
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-    new, replaced = scratch / path.name, scratch / "replaced"
+    new = scratch / path.name
     try:
         yield new
-        if new.is_dir() and path.is_dir():  # a folder cannot replace another
-            path.replace(replaced)
-        try:
-            new.replace(path)
-        except OSError:
-            if replaced.exists():
-                replaced.replace(path)
-            raise
+        new.replace(path)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
 
 
 def write_tree(tree: xr.DataTree, path: Path) -> Path:
-    """Write a DataTree as netCDF (.nc) or zarr (.zarr), replacing `path` only when complete.
-
-    The attribute "checksum" of the root covers everything that the file gives back.
-    """
+    """Write a DataTree as netCDF (.nc), replacing `path` only when complete."""
     _require_tree(path)
     with _replacing(path) as new:
-        if path.suffix == ".nc":
-            import h5netcdf
-
-            # HDF5 crashes the process if a disk is full, so the file is made in memory first.
-            content = io.BytesIO(bytes(tree.to_netcdf(engine="h5netcdf")))
-            checksum = _checksum(_read(content))
-            with h5netcdf.File(content, "a") as root:
-                root.attrs[_CHECKSUM] = checksum
-            new.write_bytes(content.getvalue())
-        else:
-            import zarr
-
-            tree.to_zarr(new, zarr_format=2, consolidated=False)
-            zarr.open_group(new, mode="a").attrs[_CHECKSUM] = _checksum(_read(new))
+        # HDF5 crashes the process if a disk is full, so the file is made in memory first.
+        new.write_bytes(bytes(tree.to_netcdf(engine="h5netcdf")))
     return path
 
 
@@ -83,61 +56,21 @@ def write_text(text: str, path: Path) -> Path:
 def read_tree(path: Path) -> xr.DataTree:
     """Read a DataTree into memory from a file of `write_tree`.
 
-    Raises DataError if the file is damaged, and FileNotFoundError if there is none.
+    Raises DataError if it is no such file, and FileNotFoundError if there is none.
     """
     _require_tree(path)
     if not path.exists():
         raise FileNotFoundError(f"path: there is no file {str(path)!r}")
     try:
         # From bytes, because names that are not UTF-8 would not reach the library of HDF5.
-        tree = _read(io.BytesIO(path.read_bytes()) if path.suffix == ".nc" else path)
-        written, actual = tree.attrs.pop(_CHECKSUM, None), _checksum(tree)
+        content = io.BytesIO(path.read_bytes())
+        with xr.open_datatree(content, engine="h5netcdf") as stored:
+            tree = stored.load()
     except Exception as error:  # damaged files fail in many ways
         reason = str(error).strip() or type(error).__name__
         raise DataError(
-            f"path: {path} is not a readable {path.suffix} file ({reason}); use another copy, or "
-            "fit again"
+            f"path: {path} is not a readable .nc file ({reason}); use another copy, or fit again"
         ) from error
-    if written is None:
-        raise DataError(f"path: {path} was not written by classex_bayes.save: it has no checksum")
-    if written != actual:
-        raise DataError(
-            f"path: {path} was changed or damaged after it was saved (its checksum differs); use "
-            "another copy, or fit again"
-        )
-    return tree
-
-
-def _checksum(tree: xr.DataTree) -> str:
-    """SHA-256 of names, dimensions, values and attributes, the same for netCDF and zarr."""
-    digest = hashlib.sha256()
-    for node in sorted(tree.subtree, key=lambda node: node.path):
-        group = node.to_dataset(inherit=False)
-        digest.update(repr((node.path, _plain(group.attrs))).encode())
-        for name in sorted(map(str, group.variables)):
-            variable = group.variables[name]
-            values = np.asarray(variable.values)
-            about = name, variable.dims, variable.shape, _plain(variable.attrs)
-            digest.update(repr(about).encode())
-            if values.dtype.kind in "biuf":
-                digest.update(values.dtype.str.encode() + values.tobytes())
-            else:  # text, whose type differs between formats
-                digest.update(repr(values.tolist()).encode())
-    return f"sha256:{digest.hexdigest()}"
-
-
-def _plain(attributes: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    """Attributes as lists of Python's numbers and texts: netCDF returns [x] as x."""
-    return sorted((str(name), np.ravel(value).tolist()) for name, value in attributes.items())
-
-
-def _read(store: io.BytesIO | Path) -> xr.DataTree:
-    """All of a tree, in memory."""
-    settings: dict[str, Any] = {"engine": "zarr", "consolidated": False}
-    if isinstance(store, io.BytesIO):
-        settings = {"engine": "h5netcdf"}
-    with xr.open_datatree(store, **settings) as stored:
-        tree = stored.load()
     for node in tree.subtree:
         for variable in node.variables.values():
             variable.encoding = {}  # that of text could not be written again
@@ -145,7 +78,7 @@ def _read(store: io.BytesIO | Path) -> xr.DataTree:
 
 
 def _require_tree(path: Path) -> None:
-    """Raise unless the ending is one of trees, and the library of its format is installed."""
-    if path.suffix not in (".nc", ".zarr"):
-        raise DataError(f"path: expected a name ending in .nc or .zarr, found {str(path)!r}")
+    """Raise unless the ending is .nc, and the library of its format is installed."""
+    if path.suffix != ".nc":
+        raise DataError(f"path: expected a name ending in .nc, found {str(path)!r}")
     require_library(path)

@@ -12,6 +12,7 @@ import xarray as xr
 from classex_bayes.arguments import (
     class_count,
     class_counts,
+    distinct,
     how_many,
     number,
     numbers,
@@ -448,7 +449,8 @@ class OpenSetExtrapolator(FittedModel):
         """
         counts = class_counts(k)
         between, is_single = "numbers between 0 and 1", np.ndim(prob_kept) == 0
-        levels = numbers(prob_kept, "prob_kept", between, lambda p: (p > 0) & (p < 1)).tolist()
+        kept = numbers(prob_kept, "prob_kept", between, lambda p: (p > 0) & (p < 1))
+        levels = distinct(kept, "prob_kept").tolist()
         wanted = {name: limit for name, limit in limits.items() if limit is not None}
         passed = [*["threshold"] * (threshold is not None), *wanted]
         if len(passed) != 1:
@@ -462,11 +464,11 @@ class OpenSetExtrapolator(FittedModel):
         else:
             ((name, limit),) = wanted.items()
             value = probability(limit, name)
-            kept = [
+            found = [
                 self.rates_.threshold_for(name, rates[name], value, size, level)
                 for size, level in product(counts.tolist(), levels)
             ]
-            ends, missing = zip(*kept, strict=True)
+            ends, missing = zip(*found, strict=True)
             dims = {"k": counts, "prob_kept": levels}
             chosen = xr.DataArray(
                 np.reshape(ends, (counts.size, len(levels))), dims, [*dims], "threshold"
@@ -488,6 +490,7 @@ class OpenSetExtrapolator(FittedModel):
         scale = self.rates_.scale
         kind = "distances" if scale.are_distances else "scores"
         passed = numbers(threshold, "threshold", kind, lambda values: values == values)
+        distinct(passed, "threshold")
         fewest = int(counts.min())
         loosest, tightest = self.rates_.known_range(fewest)
         ends = np.sort([scale.round(loosest, stricter=False), scale.round(tightest)])

@@ -7,9 +7,9 @@ import numpy as np
 from classex_bayes.bayes.checks.sensitivity import (
     ADVICE,
     BY_ASSUMPTION,
-    NARROWED,
     PRIOR_NAMES,
     Sensitivity,
+    narrowed,
 )
 from classex_bayes.bayes.fitted import FittedModel
 from classex_bayes.core.metrics import MeanMetric, named_metric
@@ -86,25 +86,25 @@ def driving_evidence(
         return DrivingEvidence(title or "The data decide", advice or usual, bool(title))
     lower, upper = limits.at(metric, np.array([k]), ci_prob)[:, 0]
     width = float(prediction.interval(ci_prob).loc[k].diff()["upper"])
-    narrowed = width < NARROWED * (upper - lower)
+    is_narrowed = narrowed(width, upper - lower)
     span = prediction.estimand.numerals.span(lower, upper)
     data = prediction.bounding_data
     sentences = f"Without a prior, the {data} of the pilot allow {span}."
     by_scores = "scores" in prediction.evidence
-    if narrowed:
+    if is_narrowed:
         narrowing = "Scores and prior narrow" if by_scores else "The prior, a smooth law, narrows"
         sentences += f" {narrowing} this to the interval of the prediction."
     if title:
-        if narrowed and diagnosis.endswith(" matters"):
+        if is_narrowed and diagnosis.endswith(" matters"):
             title = (
                 "Scores and prior decide" if by_scores else f"{capitalized(data)} and prior decide"
             )
         return DrivingEvidence(title, f"{sentences} {advice}", needs_care=True)
-    if not narrowed and not metric.is_rank and upper - lower > _WIDEST:
+    if not is_narrowed and not metric.is_rank and upper - lower > _WIDEST:
         return DrivingEvidence(
             "The data do not determine this number", f"{sentences} Test more classes.", True
         )
-    if narrowed:
+    if is_narrowed:
         title = "The scores decide" if by_scores else "The model decides beyond the pilot"
     else:
         title = f"The {data} of the pilot decide"

@@ -34,7 +34,6 @@ from classex_bayes.results.draws import (
 from classex_bayes.typing import FloatArray, IntArray
 
 RISK = "risk"
-EstimandKind = Literal["expected", "observed"]
 IntervalType = Literal["credible", "bootstrap", "confidence", "none"]
 # Studies of calibration reach factors of 10 to 70. Beyond 100 the prior dominates.
 FARTHEST_FACTOR = 100
@@ -53,12 +52,9 @@ class Estimand:
     metric : str
         A metric of `classex_bayes.core.metrics`, such as "accuracy@5" or "mrr", or "risk", the mean
         cost of an answer.
-    kind : {"expected", "observed"}
-        "expected" is the average over sets of classes, "observed" the result of a single test.
-    repeats : int
-        Number of test instances of each class in the single test.
-    nested : bool
-        Whether the source classes are among the classes of the single test.
+    repeats : int or None
+        Number of test instances of each class, if it is the result of a single test; None if it is
+        the average over sets of classes.
     population : int or None
         Number of classes in a finite population; None for an infinite one.
     ranked : str
@@ -71,26 +67,22 @@ class Estimand:
     'expected top-5 accuracy'
     >>> Estimand(metric="mrr").describe(), Estimand(metric="median_rank").describe()
     ('expected MRR', 'median rank')
-    >>> Estimand(kind="observed", repeats=2).describe()
+    >>> Estimand(repeats=2).describe()
     'measured accuracy (2 instances a class)'
     """
 
     metric: str = "accuracy"
-    kind: EstimandKind = "expected"
-    repeats: int = 1
-    nested: bool = False
+    repeats: int | None = None
     population: int | None = None
     ranked: str = field(default="classes", compare=False)
 
     def describe(self) -> str:
         """Return the estimand in words, for headers and legends."""
         name, details = self.label, []
-        if self.kind == "observed":
+        if self.repeats is not None:
             details.append(f"{self.repeats} instance{'s' if self.repeats > 1 else ''} a class")
         elif self._chosen is None or isinstance(self._chosen, MeanMetric):
             name = f"expected {name}"
-        if self.nested:
-            details.append("source classes included")
         if self.population is not None:
             details.append(f"{self.population:,} classes in all")
         return f"{name} ({', '.join(details)})" if details else name
@@ -104,7 +96,7 @@ class Estimand:
     def label(self) -> str:
         """Name of the quantity for axes."""
         name = RISK if self._chosen is None else self._chosen.label
-        return f"measured {name}" if self.kind == "observed" else name
+        return f"measured {name}" if self.repeats is not None else name
 
     @property
     def units(self) -> str:
@@ -535,7 +527,7 @@ class ClassesUntil(Shown):
         if median < 2:
             return f"{self._missed} even on 2 {units}"
         turns, stays = ("rises", "below") if self.estimand.is_rank else ("falls", "above")
-        verb = f"stays {stays} {{}} on" if np.isinf(median) else f"{turns} to {{}} at"
+        verb = f"probably stays {stays} {{}} on" if np.isinf(median) else f"{turns} to {{}} at"
         level = verb.format(self.estimand.exact(self.level))
         return f"{self.estimand.label} {level} {self._text(median)} {units}"
 

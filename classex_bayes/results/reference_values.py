@@ -58,7 +58,7 @@ def shared_metric(predictions: Sequence[Extrapolation]) -> str:
 
 def expected_accuracy(prediction: Extrapolation, name: str) -> xr.DataArray:
     """Return draws of an expected accuracy; raise if the argument `name` predicts another."""
-    if prediction.estimand.metric != "accuracy" or prediction.estimand.kind != "expected":
+    if prediction.estimand.metric != "accuracy" or prediction.estimand.repeats is not None:
         raise DataError(
             f"{name}: found {prediction.description}; pass a prediction of the expected accuracy"
         )

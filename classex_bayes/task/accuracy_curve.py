@@ -218,9 +218,7 @@ class UnlabelledVariance:
     @property
     def dependence(self) -> AnswerDependence:
         """Typical dependence of correct answers, because such a test does not determine it."""
-        table, k1 = self.table, np.array([self.table.n_classes])
-        known = table.known_counts(Accuracy(), k1).size
-        accuracy = float(table.metric_bounds(Accuracy(), k1)[0][0]) if known else None
+        table = self.table
         # Candidates of each instance's own are not shared, and users are the classes.
         n_classes = table.n_classes if table.competitors_shared else table.n_test
-        return typical_dependence(n_classes, table.n_test, accuracy)
+        return typical_dependence(n_classes, table.n_test)

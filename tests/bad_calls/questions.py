@@ -331,7 +331,7 @@ PREDICTIONS = [
     cb.Extrapolation.from_point([100], [0.5], "points", 40),
     *[drawn(KS, metric) for metric in ("risk", "accuracy@5")],
     drawn(KS, n_classes=50),
-    drawn(KS, kind="observed"),
+    drawn(KS, repeats=1),
     DRIFT.apply(drawn(KS)),
 ]
 ASSUMPTIONS = [

@@ -229,7 +229,7 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
     spreads = []
     for repeats in (50, 5, 1):
         found = fitted.predict_test(k, repeats=repeats)
-        assert found.estimand == Estimand(kind="observed", repeats=repeats)
+        assert found.estimand == Estimand(repeats=repeats)
         size = found.accuracy.sizes["chain"] * found.accuracy.sizes["draw"]
         noise = found.accuracy.std(["chain", "draw"]).values / np.sqrt(size)
         assert np.all(np.abs(found.mean - expected.mean) < 5 * noise)
@@ -242,23 +242,6 @@ def test_a_measured_accuracy_varies_about_the_expected_one(fitted):
     assert np.all(np.diff(spreads, axis=0)[:, 0] > 0)
 
 
-def test_a_test_that_holds_the_pilot_repeats_it(fitted, pilot):
-    found = fitted.predict_test([200, 220, 2000], repeats=2, nested=True)
-    assert_allclose(found.accuracy.sel(k=200), pilot.task.accuracy(200), atol=1e-12)
-    apart = fitted.predict_test([200, 220, 2000], repeats=2)
-    spread, free = (p.accuracy.std(["chain", "draw"]).values for p in (found, apart))
-    assert np.all(spread[:2] < 0.7 * free[:2]) and spread[2] == pytest.approx(free[2], rel=0.3)
-
-
-def test_a_test_that_holds_a_pilot_of_unequal_weights_repeats_it(fit):
-    weight = np.append(450, np.ones(49))
-    task = SourceTask.from_ranks(
-        [1] * 45 + [2, 3, 6, 10, 31], range(50), n_classes=50, class_weight=weight
-    )
-    found = fit(task, draws=50).predict_test([50, 60], nested=True)
-    assert_allclose(found.accuracy.sel(k=50), 1 - 5 / 499, atol=1e-12)
-
-
 def test_measured_accuracies_have_seeds_which_a_loaded_model_keeps(fitted):
     def draws(model, seed):
         return model.predict_test(300, repeats=3, random_seed=seed).accuracy.values
@@ -269,8 +252,6 @@ def test_measured_accuracies_have_seeds_which_a_loaded_model_keeps(fitted):
     assert_array_equal(draws(loaded, None), draws(fitted, None))
 
 
-def test_measured_accuracy_of_other_tasks(fit, fitted_curve, small_task):
+def test_measured_accuracy_of_a_curve(fitted_curve):
     found = fitted_curve.predict_test(500, repeats=2)
     assert found.accuracy.std() > fitted_curve.predict(500).accuracy.std()
-    n_better = fit(small_task(), draws=50)
-    assert n_better.predict_test(50, nested=True).accuracy.std() > 0

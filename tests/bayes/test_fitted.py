@@ -74,7 +74,7 @@ def named(request, models):
     return request.param, models[request.param]
 
 
-# Fits to scores, and files of zarr, are loaded in the tests of the storage.
+# Fits to scores are loaded in the tests of the storage.
 @pytest.mark.parametrize("name", ["ranks", "own prior", "risk"])
 def test_a_loaded_model_is_the_model_without_its_task(models, name, task, tmp_path):
     model = models[name]
@@ -214,19 +214,3 @@ def test_a_prior_that_was_added_is_loaded_by_its_name(models, tmp_path, monkeypa
     monkeypatch.setitem(priors.PRIORS, "LaplacePrior", lambda location: LaplacePrior(location))
     with pytest.raises(DataError):
         cb.load(path)
-
-
-class Mine(cb.BayesianExtrapolator):
-    """A class of the user's own."""
-
-
-def test_models_of_ones_own_are_saved_and_loaded(models, tmp_path):
-    model = Mine.from_idata(models["ranks"].idata.copy())
-    model.idata.attrs["estimator"] = "Mine"
-    path = cb.save(model, tmp_path / "model.nc")
-    again = cb.load(path, estimator=Mine)
-    assert type(again) is Mine
-    for other in (None, cb.BayesianExtrapolator):
-        with pytest.raises(DataError):
-            cb.load(path, estimator=other)
-    assert_array_equal(again.predict(K).draws, models["ranks"].predict(K).draws)

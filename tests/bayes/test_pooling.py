@@ -105,11 +105,6 @@ def test_what_is_told(pooled, tasks):
     assert pooled.discriminability([0.5, 0.99]).shape == (2, 500, 2)
 
 
-def test_measured_accuracy_is_nested_in_the_largest(pooled, pilot):
-    found = pooled.predict_test(200, nested=True, repeats=2)
-    assert_allclose(found.draws, pilot.task.accuracy(200), atol=1e-3)
-
-
 def test_replicates_have_the_shape_of_each_task(pooled, tasks):
     tree = pooled.sample_posterior_predictive(random_seed=1)
     group, observed = (

@@ -26,20 +26,12 @@ def dependence_of(task):
 
 
 def test_design_effect_and_variance_are_the_formulas():
-    found = AnswerDependence(0.3, 0.1, 1.2, 5, 0.9, 50)
+    found = AnswerDependence(0.3, 0.1, 1.2, 5, 50)
     assert found.design_effect(4) == pytest.approx(1.2 * (1 + 3 * 0.3) + 4 * 0.1)
     accuracy, k = np.array([[0.9, 0.2]]), np.array([50, 10**12])
     expected = accuracy * (1 - accuracy) / (4 * k) * found.design_effect(4)
     np.testing.assert_allclose(found.variance(accuracy, k, 4), expected)
-    assert AnswerDependence(0.0, -0.5, 1.2, 5, 0.9, 50).design_effect(3) == 1.2
-
-
-def test_carried_over_is_the_regression_of_new_answers_on_old():
-    # Class effects alone: the reliability of a mean of r answers.
-    assert AnswerDependence(0.3, 0.0, 1.0, 4, 0.9, 50).carried_over == pytest.approx(1.2 / 1.9)
-    assert AnswerDependence(0.0, 0.0, 1.0, 4, 0.9, 50).carried_over == 0
-    assert AnswerDependence(0.1, -0.2, 1.0, 4, 0.9, 50).carried_over == 0
-    assert AnswerDependence(1.0, 0.1, 1.0, 4, 0.9, 50).carried_over == 1
+    assert AnswerDependence(0.0, -0.5, 1.2, 5, 50).design_effect(3) == 1.2
 
 
 @given(seed=SEEDS, n_classes=st.integers(3, 9), equal=st.booleans())
@@ -72,7 +64,6 @@ def test_estimates_are_those_of_all_pairs(seed, n_classes, equal, constants):
     alone = (weight**2 * (within + (1 - within) / repeats)).sum()
     expected = n_classes * (variance / total - alone) if equal else 0.08
     assert found.between == pytest.approx(expected)
-    assert found.accuracy == pytest.approx(weight @ means)
     assert found.spread == pytest.approx(n_classes * (weight**2).sum())
     assert found.repeats == pytest.approx((weight**2).sum() / (weight**2 / repeats).sum())
     # What the variance was split into adds up to it again.
@@ -99,7 +90,6 @@ def test_without_errors_or_without_right_answers_the_typical_values_stand(loss):
     y = np.repeat(np.arange(5), 3)
     found = answer_dependence(np.full(15, loss), y, np.full(5, 0.2), 0.0)
     assert (found.within, found.between) == (0.2, 0.08)
-    assert found.accuracy == pytest.approx(float(loss == 0))
 
 
 @pytest.mark.parametrize("repeats", [2, 3, 5, 10])
@@ -126,7 +116,7 @@ def test_one_instance_a_class_says_nothing_of_its_class():
 def test_untested_classes_do_not_count():
     n_better, y = np.array([0, 1, 0, 0]), np.array([0, 0, 2, 2])
     found = answer_dependence(n_better, y, np.array([0.5, 0, 0.5, 0]))
-    assert (found.spread, found.repeats, found.accuracy, found.n_classes) == (1.0, 2.0, 0.75, 4)
+    assert (found.spread, found.repeats, found.n_classes) == (1.0, 2.0, 4)
     assert found.tested_share == 0.5
 
 
@@ -146,7 +136,7 @@ def test_few_tested_classes_tell_little_of_shared_competitors():
     assert trust[1] - trust[0] == pytest.approx(slope * 0.15**2 / (0.15**2 + error))
 
 
-def test_a_pilot_with_untested_classes_foretells_tests_populations_and_new_instances():
+def test_a_pilot_with_untested_classes_foretells_tests_and_populations():
     """Formulas against tests of 60 classes of which the pilot tested 12: 1,500 populations."""
     law, k1, tested, repeats, many = GaussianNearestNeighbor(10, 0.2), 60, 12, 2, 12
     accuracy, rows, products = law.accuracy([k1])[0], [], []
@@ -155,22 +145,21 @@ def test_a_pilot_with_untested_classes_foretells_tests_populations_and_new_insta
         nearest = (2 * probes @ gallery.T - (gallery**2).sum(axis=1)).argmax(axis=1)
         right = (nearest.reshape(k1, -1) == np.arange(k1)[:, None]).astype(float)
         pilot, later = right[:tested, :repeats].mean(), right[:, repeats:]
-        rows.append((pilot, later.mean(), later[:tested].mean(), right[:, 0].mean()))
+        rows.append((pilot, later.mean(), right[:, 0].mean()))
         n = right.sum(axis=1)
         products.append((n * (n - 1)).mean() / (repeats + many) / (repeats + many - 1))
     covariance, unit = np.cov(np.transpose(rows)), accuracy * (1 - accuracy)
     rho = (np.mean(products) - accuracy**2) / unit
-    c = k1 * covariance[3, 3] / unit - 1
-    found = AnswerDependence(rho, c, 1.0, repeats, accuracy, k1, tested / k1)
+    c = k1 * covariance[2, 2] / unit - 1
+    found = AnswerDependence(rho, c, 1.0, repeats, k1, tested / k1)
     of_population = covariance[0, 1] / covariance[0, 0]
     assert found.share_of_population(k1) == pytest.approx(of_population, rel=0.12)
     assert found.shared + (1 - rho) / many == pytest.approx(k1 * covariance[1, 1] / unit, rel=0.15)
-    assert found.carried_over == pytest.approx(covariance[0, 2] / covariance[0, 0], rel=0.12)
 
 
 def test_typical_dependence_of_a_bare_curve():
     found = typical_dependence(100, 250)
-    assert (found.repeats, found.accuracy, found.n_classes) == (2.5, None, 100)
+    assert (found.repeats, found.n_classes) == (2.5, 100)
 
 
 # Calibration: the variance over whole tasks against the mean of what pilots predict.
@@ -209,5 +198,5 @@ def test_design_effect_of_a_test_of_some_classes(n_tested):
     covariance = np.full((n_tested, n_tested), between / (n_classes - 1))
     np.fill_diagonal(covariance, 1)
     expected = covariance.sum() / n_tested  # variance of the mean, in units of A (1 - A) / n
-    pilot = AnswerDependence(0.2, between, 1.0, 1.0, 0.8, n_classes)
+    pilot = AnswerDependence(0.2, between, 1.0, 1.0, n_classes)
     assert pilot.design_effect(n_tested / n_classes) == pytest.approx(expected, rel=0.02)

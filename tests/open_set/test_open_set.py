@@ -375,7 +375,7 @@ def test_saved_models_predict_the_same(world, pilot, of_similarities, tmp_path):
     fitted = cb.OpenSetExtrapolator(drift=0.2, tail_prior=prior).fit(
         pilot, nonmated=strangers, **FEW
     )
-    loaded = cb.load(cb.save(fitted, tmp_path / "pilot.zarr"))
+    loaded = cb.load(cb.save(fitted, tmp_path / "pilot.nc"))
     assert loaded.is_fitted_to(pilot) and not loaded.is_fitted_to(world.task(120, 8))
     assert loaded.drift == 0.2 and loaded.tail_prior == prior and loaded.task is None
     pickled = pickle.loads(pickle.dumps(fitted))

@@ -161,7 +161,7 @@ def test_probabilities_are_rounded_too():
         (Estimand(metric="hit_rate@5"), "hit rate@5"),
         (Estimand(metric="mrr@10"), "MRR@10"),
         (Estimand(population=400), "accuracy"),
-        (Estimand(kind="observed", repeats=5, nested=True), "measured accuracy"),
+        (Estimand(repeats=5), "measured accuracy"),
     ],
 )
 def test_the_text_names_the_estimand(estimand, label):

@@ -32,8 +32,7 @@ _THRESHOLD = 0.05
 # In trials on sound tasks, prior and likelihood pulled apart by at most 0.42 and 0.29 posterior sd.
 _PULL = 0.5
 _FEWEST_EFFECTIVE = 100
-# An interval narrower than this share of the limits of the ranks is driven by scores or prior.
-NARROWED = 0.5
+_NARROWED = 0.5  # share of the limits without a prior, below which the form of a model narrows them
 # Diagnoses of such intervals if the priors hardly matter, of fits to ranks, or with scores.
 BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
 # What to do about a diagnosis of each prior.
@@ -146,33 +145,17 @@ class Sensitivity(Shown):
         return scaled
 
     @property
-    def sentences(self) -> tuple[str, ...]:
-        """The diagnoses in words, one for each run of k with the same diagnosis, and the notes."""
-        diagnoses = self.table["diagnosis"].sort_index()
-        runs = diagnoses.groupby((diagnoses != diagnoses.shift()).cumsum())
-        spans = []
-        advice = dict(ADVICE)  # each follows the first run of its diagnosis
-        for _, run in runs:
-            ends = " to ".join(dict.fromkeys(map(str, run.index[[0, -1]])))
-            what = advice.pop(run.iloc[0], "")
-            spans.append(f"{run.iloc[0]} at k = {ends}{what and ': '}{what}")
-        return *spans, *self._note_on_share
-
-    @property
     def notes(self) -> tuple[str, ...]:
         """What to do about the diagnoses, and "prior_share" at the largest k."""
         diagnoses = self.table["diagnosis"].unique()
-        advice = (f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
-        return *advice, *self._note_on_share
-
-    @property
-    def _note_on_share(self) -> tuple[str, ...]:
+        advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
         if "prior_share" not in self.table:
-            return ()
+            return advice
         k = int(self.table.index.max())
         share = percent(self.table.loc[k, "prior_share"])
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
         return (
+            *advice,
             f"the prior removes {share} of the uncertainty that the ranks leave at k = {k}{before}",
         )
 
@@ -213,7 +196,7 @@ def sensitivity(
     Returns
     -------
     Sensitivity
-        `.table`, `.sentences`, and `.scaled(alpha, component)` for reweighted predictions.
+        `.table`, `.notes`, and `.scaled(alpha, component)` for reweighted predictions.
 
     Notes
     -----
@@ -265,10 +248,15 @@ def sensitivity(
         table["prior_share"] = _prior_share(model, prediction, bounds)
         width, widest = map(_widths, (prediction, bounds))
         assumed = BY_ASSUMPTION["scores" in prediction.evidence]
-        if_insensitive[(widest > REACHED) & (width < NARROWED * widest)] = assumed
+        if_insensitive[narrowed(width, widest)] = assumed
     rows = zip((row for _, row in table.iterrows()), if_insensitive, strict=True)
     table["diagnosis"] = [_diagnosis(row, priors, limit, other) for row, other in rows]
     return Sensitivity(prediction, table, densities)
+
+
+def narrowed(width: Any, widest: Any) -> Any:
+    """Whether the form of a model narrows limits without a prior, which are wide, by half."""
+    return (widest > REACHED) & (width < _NARROWED * widest)
 
 
 def _log_densities(model: BayesianExtrapolator) -> xr.Dataset:

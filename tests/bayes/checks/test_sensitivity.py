@@ -1,10 +1,7 @@
 """Power scaling against conjugate truth, and its diagnoses on pilots small, large and odd."""
 
-from dataclasses import replace
-
 import arviz_stats
 import numpy as np
-import pandas as pd
 import pytest
 import xarray as xr
 from numpy.testing import assert_allclose, assert_array_equal
@@ -209,12 +206,3 @@ def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
     assert_allclose(result.table["prior_share"], np.clip(1 - widths[0] / widths[1], 0, 1))
     share = result.table["prior_share"].to_numpy()
     assert share[0] < 0.3 < share[1] < share[2] < 1
-
-
-def test_sentences_have_one_diagnosis_for_each_run_of_k(conjugate):
-    k = [10, 20, 40, 80, 160]
-    words = ["data decide", "data decide", "prior matters", "data decide", "data decide"]
-    table = pd.DataFrame({"diagnosis": words}, index=pd.Index(k, name="k"))
-    first, second, third, *notes = replace(conjugate, table=table).sentences
-    assert (first, third) == ("data decide at k = 10 to 20", "data decide at k = 80 to 160")
-    assert second.startswith("prior matters at k = 40: another prior") and not notes

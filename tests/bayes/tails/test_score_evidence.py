@@ -154,8 +154,6 @@ def test_every_question_is_answered(model, task_of):
     assert (model.predict([1200], metric="accuracy@5").mean > model.predict([1200]).mean).all()
     observed = model.predict_test([1200], repeats=2)
     assert sd(observed)[1200] >= 0.95 * sd(model.predict([1200]))[1200]
-    nested = model.predict_test([120], nested=True)
-    assert_allclose(nested.mean[120], task_of().accuracy(120), atol=0.02)
     whole = model.predict_population([2000], 2000)
     assert 0 < whole.mean[2000] < model.predict([120]).mean[120]
     level = float(model.predict([1200]).mean[1200])
