@@ -53,7 +53,7 @@ def test_failures_have_rows_and_sound_data_a_sentence():
     assert f"{twins} +0.200 |" in part and part.count("\n|") == 2
     assert "bias of +0.000 to +0.000: Gaussian classes." in " ".join(part.split())
     worst = " ".join(failures.worst_case(kinds).split())
-    assert "Of 2 kinds of data" in worst and "do worst on pairs of twins" in worst
+    assert "Of 2 kinds of data" in worst and "the worst is pairs of twins" in worst
     assert "in 100% of the trials at 3 times" in worst and "in 50% at 30 times" in worst
 
 

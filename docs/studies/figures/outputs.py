@@ -16,9 +16,9 @@ OF_ALL_DRAWS = [DOCS / "checks.md", DOCS / "arviz.md"]
 _BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\n```text\n.*?^```\n)?", re.DOTALL | re.MULTILINE)
 
 
-def with_outputs(text: str, **names: object) -> str:
+def with_outputs(text: str) -> str:
     """A page whose Python blocks are each followed by what they print; they share their names."""
-    names["__name__"] = "page"
+    names: dict[str, object] = {"__name__": "page"}
 
     def run(block: re.Match[str]) -> str:
         with redirect_stdout(io.StringIO()) as printed:
