@@ -304,11 +304,7 @@ def _widths(prediction: Extrapolation) -> FloatArray:
 
 
 def _sensitivity(values: FloatArray, log_density: FloatArray) -> FloatArray:
-    """Sensitivity (n_k,) of values to a component of the posterior, as `arviz_stats.psense`.
-
-    The values of all draws have the shape (n_k, n_chains, n_draws). The log densities of the
-    component have the shape (n_chains, n_draws).
-    """
+    """Sensitivity (n_k,) of draws (n_k, n_chains, n_draws) to a component, as of `psense`."""
     try:
         logs = [array_stats.power_scale_lw(log_density, power, (-2, -1)) for power in _POWERS]
     except ValueError as error:  # of a chain that did not move
