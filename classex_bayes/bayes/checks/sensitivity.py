@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import xarray as xr
-from arviz_stats import psense
+from arviz_stats.base import array_stats
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
@@ -55,6 +55,7 @@ ADVICE = {
 }
 # Blocks of draws for the error of a sensitivity, and standard errors within which it is unclear.
 _BLOCKS, _ERRORS = 20, 2.0
+_POWERS = 0.99, 1.01  # between which the slope is taken
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -235,14 +236,15 @@ def sensitivity(
     priors = [name for name in PRIOR_NAMES if name in parts]
     spread = values.std(SAMPLE_DIMS)
     columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
-    columns |= {name: _sensitivity(values, part) for name, part in parts.items()}
-    columns |= {f"{name}_mcse": _monte_carlo_error(values, parts[name]) for name in priors}
+    by_k = values.transpose("k", *SAMPLE_DIMS).values
+    columns |= {name: _sensitivity(by_k, part.values) for name, part in parts.items()}
+    columns |= {f"{name}_mcse": _monte_carlo_error(by_k, parts[name].values) for name in priors}
     for name, part in parts.items():
         covariance = ((part - part.mean()) * values).mean(SAMPLE_DIMS)
         # If all draws are the same, the pull is 0.
         columns[f"{name}_pull"] = np.log(2) * covariance / spread.where(spread > 0, np.inf)
     index = pd.Index(prediction.k, name="k")
-    table = pd.DataFrame({name: column.values for name, column in columns.items()}, index)
+    table = pd.DataFrame({name: np.asarray(column) for name, column in columns.items()}, index)
     if_insensitive = np.full(len(table), "data decide", dtype=object)
     if (bounds := prediction.rank_bounds) is not None:
         table["prior_share"] = _prior_share(model, prediction, bounds)
@@ -289,36 +291,33 @@ def _widths(prediction: Extrapolation) -> FloatArray:
     return prediction.interval().diff(axis=1)["upper"].to_numpy()
 
 
-def _sensitivity(values: xr.DataArray, log_density: xr.DataArray) -> xr.DataArray:
-    """Sensitivity of draws, at each k, to a component of the posterior, by ArviZ."""
-    groups = {
-        "posterior": values.to_dataset(name="metric"),
-        "log_prior": log_density.to_dataset(name="density"),
-    }
+def _sensitivity(values: FloatArray, log_density: FloatArray) -> FloatArray:
+    """Sensitivity (n_k,) of draws (n_k, n_chains, n_draws) to a component, as of `psense`."""
     try:
-        found = psense(xr.DataTree.from_dict(groups), group="prior", sample_dims=SAMPLE_DIMS)
+        logs = [array_stats.power_scale_lw(log_density, power, (-2, -1)) for power in _POWERS]
     except ValueError as error:  # of a chain that did not move
         raise DataError(
             "model: so many of its draws are equal that they cannot be weighted; fit again, with "
             "other settings of the sampler or more draws"
         ) from error
-    return found["metric"]
+    weights = [np.broadcast_to(np.exp(log) / np.exp(log).sum(), values.shape) for log in logs]
+    return array_stats.power_scale_sense(values, *weights, *_POWERS)
 
 
-def _monte_carlo_error(values: xr.DataArray, log_prior: xr.DataArray) -> xr.DataArray:
-    """Standard error of the sensitivity at each k, by a jackknife over blocks of draws.
+def _monte_carlo_error(values: FloatArray, log_prior: FloatArray) -> FloatArray:
+    """Standard errors (n_k,) of the sensitivity, by a jackknife over blocks of draws.
 
     A block is a run of draws of all chains, so that dependent draws are left out at once.
     """
-    n_draws = values.sizes["draw"]
+    n_draws = values.shape[-1]
     blocks = np.array_split(np.arange(n_draws), min(_BLOCKS, n_draws))
     with warnings.catch_warnings():  # of few draws; the sensitivity itself gives the same warning
         warnings.simplefilter("ignore", UserWarning)
         left_out = [
-            _sensitivity(values.drop_isel(draw=block), log_prior.drop_isel(draw=block))
+            _sensitivity(np.delete(values, block, -1), np.delete(log_prior, block, -1))
             for block in blocks
         ]
-    return xr.concat(left_out, "block").std("block") * np.sqrt(len(blocks) - 1)
+    return np.std(left_out, axis=0) * np.sqrt(len(blocks) - 1)
 
 
 def _diagnosis(

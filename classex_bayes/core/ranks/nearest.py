@@ -57,22 +57,26 @@ def row_moments(scores: FloatArray, y: IntArray, moments: FloatArray) -> None:
     positive score, because a softmax is rounded to 0. `scores` are (n, k1), and `y` (n,) the true
     classes.
     """
+    # Loops, because array expressions take seconds to compile.
     wrong = np.empty(scores.shape[1])
     for i in range(scores.shape[0]):
-        number, lowest = 0, np.inf
+        number, lowest, least = 0, np.inf, np.inf
         for j in range(scores.shape[1]):
             score = scores[i, j]
             if j != y[i] and np.isfinite(score):
                 wrong[number] = score
                 number += 1
                 lowest = min(lowest, score)
+                if score > 0:
+                    least = min(least, score)
         values = wrong[:number]
         moments[0, i], moments[1, i], moments[2:, i] = number, lowest, np.nan
         if number:
             moments[2, i], moments[3, i] = _moments(values)
         if lowest >= 0 and 0 < number * moments[2, i] <= LARGEST_SUM:
-            least = values[values > 0].min()
-            moments[4, i], moments[5, i] = _moments(np.log(np.maximum(values, least)))
+            for j in range(number):
+                values[j] = np.log(max(values[j], least))
+            moments[4, i], moments[5, i] = _moments(values)
 
 
 @compiled(nogil=True)

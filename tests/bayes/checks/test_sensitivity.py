@@ -124,7 +124,7 @@ def test_the_error_of_a_sensitivity_is_its_scatter_over_draws(n_repeats):
         tree = {"posterior": accuracy.to_dataset(), "log_prior": prior.to_dataset()}
         value = arviz_stats.psense(xr.DataTree.from_dict(tree), group="prior")["accuracy"]
         found.append(float(value[0]))
-        errors.append(float(_monte_carlo_error(accuracy, prior)[0]))
+        errors.append(float(_monte_carlo_error(draws[None], prior.values)[0]))
     # The standard deviation of n values is known to 1 / sqrt(2 n) of itself.
     tolerance = 0.1 + 2 / np.sqrt(2 * n_repeats)
     assert np.mean(errors) == pytest.approx(np.std(found, ddof=1), rel=tolerance)
