@@ -32,3 +32,4 @@ def test_the_readme_of_an_index_needs_no_clone(monkeypatch):
     hook.update(metadata)
     text = metadata["readme"]["text"]
     assert "pip install" in text and re.findall(r"\]\((?!https://|#)[^)]*", text) == []
+    assert "clone" not in text and 'install ".[' not in text

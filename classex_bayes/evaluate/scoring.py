@@ -92,9 +92,9 @@ def _scores(fitted: pd.DataFrame, ci_prob: float, levels: Sequence[float]) -> pd
     scores = {"bias": error, "rmse": error**2, "crps": score}
     scores["interval_score"] = interval_score(lower, upper, truth, ci_prob)
     for level in levels:
-        covered = ((transform - 0.5).abs() <= level / 2).where(transform.notna())
+        covered = ((transform - 0.5).abs() <= level / 2).astype(float).where(transform.notna())
         if level == ci_prob:  # of bounds, whose limits are known at this level alone
-            within = ((lower <= truth) & (truth <= upper)).where(lower.notna())
-            covered = covered.fillna(within)
-        scores[f"coverage{100 * level:g}"] = covered.astype(float)
+            within = ((lower <= truth) & (truth <= upper)).astype(float)
+            covered = covered.fillna(within.where(lower.notna()))
+        scores[f"coverage{100 * level:g}"] = covered
     return pd.DataFrame(scores)

@@ -202,7 +202,7 @@ def _read_entry_lines(path: Path, kind: Literal["qrels", "run"]) -> pd.DataFrame
             f"{', '.join(wanted)}"
         )
     if kind == "qrels":
-        table[wanted[2]] = table[wanted[2]].replace(TEXT_GRADES)
+        table[wanted[2]] = [TEXT_GRADES.get(grade, grade) for grade in table[wanted[2]]]
     table = table[wanted].astype({wanted[2]: float})
     if kind == "run" and wanted == names[:3]:
         ranks = table.groupby(wanted[0]).cumcount() + 1
