@@ -37,7 +37,7 @@ TRUNK = (
     {"__main__"},
 )
 LEVEL = {room: level for level, rooms in enumerate(TRUNK) for room in rooms}
-SAMPLING = {"pymc", "pytensor", "nutpie", "numpyro", "blackjax"}
+SAMPLING = {"pymc", "pytensor", "nutpie"}
 
 
 def room_of(file):

@@ -179,7 +179,8 @@ class BayesianExtrapolator(LawModel):
             many as there are processors), with the target acceptance probability
             target_accept=0.98 of NUTS (0.995 for decisions, and for one or two accuracies). The
             log density `classex_bayes.bayes.model.density` is compiled once on a machine, your own
-            prior once in a process. Other samplers draw from the PyMC model of `build`.
+            prior once in a process. Other samplers can draw from the PyMC model of
+            `build`, with scores the law given ranks alone; `predict` does not use such draws.
         random_seed : int, SeedSequence or None
             Seed of the draws.
         progressbar : bool

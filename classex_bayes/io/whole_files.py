@@ -56,7 +56,7 @@ def write_text(text: str, path: Path) -> Path:
 def read_tree(path: Path) -> xr.DataTree:
     """Read a DataTree into memory from a file of `write_tree`.
 
-    Raises DataError if it is no such file, and FileNotFoundError if there is none.
+    Raises DataError if it cannot be read, and FileNotFoundError if there is none.
     """
     _require_tree(path)
     if not path.exists():

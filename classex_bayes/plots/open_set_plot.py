@@ -87,11 +87,11 @@ def plot_det(
     for size in counts.tolist():
         thresholds = model.thresholds(size, _N_THRESHOLDS)
         at = np.clip(limit, thresholds.min(), thresholds.max())
-        rates = model.predict(size, threshold=[*thresholds, at], rank=rank)
+        rates = model.predict(size, threshold=np.unique([*thresholds, at]), rank=rank)
         grid, draws = _fnir_at_fpir(rates, panel.interval[0])
         panel.draws(f"{size:,} enrolled", grid, draws)
         mean = draws.mean(SAMPLE_DIMS).values
-        fpir = rates.fpir[..., -1].mean().item()
+        fpir = rates.fpir.sel(threshold=at).mean().item()
         if at == limit and grid[0] <= fpir <= grid[-1]:
             seen.append((fpir, float(np.exp(np.interp(np.log(fpir), np.log(grid), np.log(mean))))))
         if size in tested:

@@ -141,14 +141,14 @@ def summary(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> s
     """Two sentences: how often intervals contain the true accuracy, and how large errors are."""
     simulated = int(facts["kind"].str.startswith("simulated").sum())
     covered = ours.groupby("population")["coverage"].mean().sort_values()
-    classes, _, _ = recipes()[covered.index[0]].summary.partition(";")
+    worst = recipes()[covered.index[0]].summary
     typical = ours.query("n_source == 100 and factor == 10")[["rmse", "width"]].median()
     ratio = ranking.loc[OURS, "rmse"] / ranking.loc["ClassExReg", "rmse"]
     return (
         f"On {len(facts) - simulated} real and {simulated} simulated populations of up to "
         f"{facts['classes'].max():,} classes, 90% intervals contained the true accuracy in "
         f"{ranking.loc[OURS, 'coverage']:.0%} of the cases, and in {covered.iloc[0]:.0%} in the "
-        f"worst population ({classes}). From 100 classes to 1,000 the median RMSE is "
+        f"worst population ({worst}). From 100 classes to 1,000 the median RMSE is "
         f"{typical['rmse']:.2f}, and the median width of the intervals {typical['width']:.2f}. "
         f"The RMSE is {ratio:.2f} times that of ClassExReg, the regression of the paper."
     )

@@ -96,10 +96,11 @@ def by_pilot(cells):
 def of_hard_laws(cells, n_pilots):
     """Sentence on the range of the coverage over laws, sizes of pilots and numbers of classes."""
     held, worst = cells["held"], cells.loc[cells["held"].idxmin()]
+    at = f"{worst['factor']} k1" if worst["factor"] > 1 else "k1"
     return (
         f"On {cells['law'].nunique()} simulated laws that are hard for limits, with {n_pilots} "
         f"pilots of each of {len(PILOTS)} sizes,\nthe coverage is {held.mean():.2f} on average. It "
-        f'is lowest, {worst["held"]:.2f}, in the law "{worst["law"]}" on {worst["factor"]} k1 '
+        f'is lowest, {worst["held"]:.2f}, in the law "{worst["law"]}" on {at} '
         "classes."
     )
 

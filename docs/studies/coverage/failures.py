@@ -343,10 +343,10 @@ def worst_case(kinds):
     name, _ = DESCRIBED.get(worst["data"], (worst["data"], ""))
     near, middle, far = (f"{share:.0%}" for share in worst[DEFAULT])
     return paragraph(
-        f"Of {kinds['data'].nunique()} kinds of data, most of them chosen to be hard, the worst is "
+        f"Of {kinds['data'].nunique()} kinds of data, many of them chosen to be hard, the worst is "
         f"{name}: 90% intervals contained the true accuracy in {near} of the trials at "
         f"{FACTORS[0]} times the classes of the pilot, in {middle} at {FACTORS[1]} times and in "
-        f"{far} at {FACTORS[2]} times. Checks of the pilot seldom see it coming ([all "
+        f"{far} at {FACTORS[2]} times. Checks of the pilot seldom show this ([all "
         "cases](docs/calibration.md#where-intervals-fail))."
     )
 
