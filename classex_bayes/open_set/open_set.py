@@ -320,7 +320,7 @@ class OpenSetExtrapolator(FittedModel):
             Length R of the list of candidates. A mated probe is identified if its class is in it.
         prob_kept : float or sequence of float
             Posterior probability that FPIR is at most `fpir`, or FNIR at most `fnir`. Several, such
-            as [0.95, 0.5], give a strict and an even threshold in one table.
+            as [0.95, 0.5], give a strict and a looser threshold in one table.
 
         Returns
         -------
@@ -571,5 +571,5 @@ def _note_on_strictness(fpir: xr.DataArray, limit: float, prob_kept: float) -> t
     return (
         f"with {k:,} classes the mean FPIR is {mean:.2g}: a threshold that keeps {limit:g} with "
         f"probability {prob_kept:g} is strict, so FNIR is larger than at an FPIR of {limit:g}. "
-        f"prob_kept=[{prob_kept:g}, 0.5] shows the even threshold, too",
+        f"prob_kept=[{prob_kept:g}, 0.5] also shows the looser threshold",
     ) * (mean < limit / _FAR_BELOW)

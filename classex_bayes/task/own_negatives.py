@@ -29,7 +29,7 @@ from classex_bayes.typing import BoolArray, IntArray, NumberArray, RandomSeed
 
 _REAL = {"i", "u", "f"}  # kinds of numbers, which are equal across types
 RANDOM_NEGATIVES = (
-    "negatives count as random draws from all items, anew for each instance; if they were drawn by "
+    "the negatives of each instance count as uniform draws from all items; if they were drawn by "
     "popularity, the prediction is about k items drawn in the same way, and not about a catalogue "
     "of k items"
 )

@@ -20,6 +20,14 @@ def scores(pilot):
     return ((probes[few, None] - gallery[:80]) ** 2).sum(axis=-1), y[few]
 
 
+def test_the_best_wrong_score_may_lie_beyond_the_thresholds_of_few_classes():
+    pilot = cb.load_glyphs().task().subsample(800, random_seed=1)
+    model = cb.OpenSetExtrapolator().fit(pilot, sampler={"draws": 100}, random_seed=1)
+    assert model.best_wrong_score_ < model.thresholds(2, 200).min()  # distances
+    chart = det_plot(model, 2)
+    assert not any("best wrong" in str(mark) for mark in chart.marks)
+
+
 def test_fnir_at_a_given_fpir_is_that_of_each_draw(open_set):
     chart = det_plot(open_set, 5000, rank=2, ci_prob=0.8, ci_kind="eti")
     ribbon, band, *_ = chart.marks

@@ -157,7 +157,8 @@ class Sensitivity(Shown):
         before = ", before scores are used" * ("scores" in self.prediction.evidence)
         return (
             *advice,
-            f"the prior removes {share} of the uncertainty that the ranks leave at k = {k:,}{before}",
+            f"the prior removes {share} of the uncertainty that the ranks leave at k = {k:,}"
+            + before,
         )
 
     def _display(self) -> Display:
