@@ -420,14 +420,14 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     True
     """
     tree = read_tree(file_path(path, "path"))
-    FitAttributes.of(tree.attrs, "path")  # or an error that names the argument
-    module, _, name = tree.attrs.get("estimator", "").rpartition(".")
-    if not module.startswith(_PACKAGE):
-        raise DataError(
-            f"path: {path} holds a model of the class {name!r}, which is not of this package; call "
-            f"{name}.from_idata(xarray.open_datatree(path))"
-        )
     try:
+        FitAttributes.of(tree.attrs, "path")  # or an error that names the argument
+        module, _, name = tree.attrs["estimator"].rpartition(".")
+        if not module.startswith(_PACKAGE):
+            raise DataError(
+                f"path: {path} holds a model of the class {name!r}, which is not of this package; "
+                f"call {name}.from_idata(xarray.open_datatree(path))"
+            )
         return getattr(import_module(module), name).from_idata(tree, prior)
     except (ImportError, AttributeError, KeyError, TypeError) as error:
         raise DataError(

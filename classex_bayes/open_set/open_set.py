@@ -490,7 +490,6 @@ class OpenSetExtrapolator(FittedModel):
         scale = self.rates_.scale
         kind = "distances" if scale.are_distances else "scores"
         passed = numbers(threshold, "threshold", kind, lambda values: values == values)
-        distinct(passed, "threshold")
         fewest = int(counts.min())
         loosest, tightest = self.rates_.known_range(fewest)
         ends = np.sort([scale.round(loosest, stricter=False), scale.round(tightest)])
