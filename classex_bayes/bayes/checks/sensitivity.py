@@ -236,7 +236,7 @@ def sensitivity(
     parts = {str(name): part for name, part in densities.items()}
     priors = [name for name in PRIOR_NAMES if name in parts]
     spread = values.std(SAMPLE_DIMS)
-    columns = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
+    columns: dict[str, Any] = {"mean": values.mean(SAMPLE_DIMS), "sd": spread}
     by_k = values.transpose("k", *SAMPLE_DIMS).values
     columns |= {name: _sensitivity(by_k, part.values) for name, part in parts.items()}
     columns |= {f"{name}_mcse": _monte_carlo_error(by_k, parts[name].values) for name in priors}

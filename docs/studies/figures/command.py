@@ -4,8 +4,10 @@ import argparse
 from collections.abc import Sequence
 from importlib import import_module
 
-PAGES = "command_line", "gallery", "guide", "map", "open_set"
-PAGES += "outputs", "questions", "readme", "report"
+PAGES = [
+    "command_line", "gallery", "guide", "map", "open_set", "outputs", "questions", "readme",
+    "report",
+]  # fmt: skip
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -68,9 +68,10 @@ def random_classes(glyphs) -> None:
     }
     figure, axes = plt.subplots(1, 2, figsize=(10, 4.2), sharey=True, layout="constrained")
     k = np.unique(np.geomspace(2, 2965, 40).astype(int))
-    places = {"true accuracy": (12, 0.80), "pilot": (2.2, 0.93), "90% interval": (330, 0.85)}, {
-        "true accuracy": (4, 0.85), "pilot": (60, 0.985), "90% interval": (450, 0.9),
-    }  # fmt: skip
+    places: list[dict[str, tuple[float, float]]] = [
+        {"true accuracy": (12, 0.80), "pilot": (2.2, 0.93), "90% interval": (330, 0.85)},
+        {"true accuracy": (4, 0.85), "pilot": (60, 0.985), "90% interval": (450, 0.9)},
+    ]
     for axis, color, names, (title, chosen) in zip(
         axes, (BLUE, ORANGE), places, pilots.items(), strict=True
     ):
