@@ -110,7 +110,7 @@ class JudgedRun(NamedTuple):
                 f"{n_several} of {self.queries.size} queries have several relevant documents, of "
                 "which accuracy, success@m and MRR count the best ranked one, and other metrics "
                 f"all; {self.unlisted_query.size} of the {n_judged.sum()} relevant documents "
-                "are missing from the lists, and documents added later count as irrelevant"
+                "are not in the lists, and documents added later count as irrelevant"
             )
         words = provenance.with_facts(several, self.namesakes, self.neighbours)
         return {"ties": "names", "several_relevant": n_several > 0, "provenance": words}

@@ -111,7 +111,6 @@ OPEN_SET = [
     *each(identified, "fpir", 0),
     *each(identified, "fnir", 2),
     *each(partial(identified, fpir=0.1), "prob_kept", 1, [0.9, 1], [0.5, 0.5]),
-    *each(identified, "threshold", [1.0, 1.0]),
     *each(partial(identified, threshold=0.5), "rank", 0),
     *each(lambda rate: identified(threshold=1.0).interval(rate), "rate", "x", 0.95),
     *each(open_set, "drift", -1),

@@ -335,8 +335,8 @@ def test_a_prediction_says_once_how_many_relevant_documents_are_not_listed():
     assert sum("not in the lists" in note for note in notes) == 2  # best ones, and all
     (every, best) = (note for note in notes if "not in the lists" in note)
     assert f"of {np.count_nonzero(np.array(found[1:]) == 0)} of 100 queries" in best
-    assert f"{owner.size - sum(found)} of all {owner.size} relevant documents" in every
-    assert "further documents count as irrelevant" in every
+    assert f"{owner.size - sum(found)} of the {owner.size} relevant documents" in every
+    assert "documents added later count as irrelevant" in every
     assert sum("unanswered" in note for note in notes) == 1
 
 
