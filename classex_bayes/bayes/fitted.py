@@ -404,8 +404,9 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
     FileNotFoundError
         The file does not exist.
     DataError
-        The file was not written by `save`, or by another version. Or your own prior is missing, or
-        differs from the prior of the fit.
+        The file is damaged, was not written by `save`, or was written by another version. Or your
+        own prior is missing, or differs from the prior of the fit. A file that was changed after it
+        was saved may load.
 
     Examples
     --------
@@ -426,7 +427,7 @@ def load(path: str | Path, *, prior: Prior | None = None) -> Any:
         if not module.startswith(_PACKAGE):
             raise DataError(
                 f"path: {path} holds a model of the class {name!r}, which is not of this package; "
-                f"call {name}.from_idata(xarray.open_datatree(path))"
+                "read it with the package that wrote it"
             )
         return getattr(import_module(module), name).from_idata(tree, prior)
     except (ImportError, AttributeError, KeyError, TypeError) as error:

@@ -23,7 +23,6 @@ from classex_bayes.task.provenance import CLASSES, ITEMS, RECALLS, Provenance
 from classex_bayes.task.rank_table import RankTable
 from classex_bayes.typing import FloatArray, IntArray
 
-_MOST_INSTANCES = 10**7  # whose ranks fit into memory
 # Values with more decimals are not rounded. Tables usually have three, such as those of 50.0%.
 _MOST_DECIMALS, _USUAL_DECIMALS = 8, 3
 _DIVISION = 1e-12  # error of percentages that were divided by 100
@@ -49,10 +48,6 @@ def recalls_table(
     is_shared = n_negatives is None
     k1 = class_total(n_classes) if is_shared else 1 + int(checked_negatives(n_negatives)[0])
     n, unit_size = whole_number(n_test, "n_test", 1), whole_number(per_unit, "per_unit", 1)
-    if n > _MOST_INSTANCES:
-        raise DataError(
-            f"n_test: found {n}, expected at most {_MOST_INSTANCES}; every instance needs memory"
-        )
     m, recall = _in_order(recalls)
     digits = _decimals_of(recall) if decimals is None else how_many(decimals, "decimals", 0)
     half = 0.5 * 10.0**-digits

@@ -461,7 +461,6 @@ OF_RECALLS = [
     Bad(recalls, "n_classes, n_negatives", "neither", {"n_classes": None}),
     Bad(recalls, "n_negatives", "1 from_accuracies", {"n_classes": None, "n_negatives": 1}),
     Bad(recalls, "n_test", "0", {"n_test": 0}),
-    Bad(recalls, "n_test", "10000000", {"n_test": 10**9}),
     Bad(recalls, "per_unit", "0", {"per_unit": 0}),
     Bad(recalls, "decimals", "-1", {"decimals": -1}),
     Bad(recalls, "design_effect", "", {"design_effect": 0.5}),

@@ -12,6 +12,7 @@ from PIL import Image
 
 import classex_bayes as cb
 from studies.figures.outputs import with_outputs
+from studies.figures.questions import output
 from studies.pages import DOCS, write_parts
 
 README = DOCS.parent / "README.md"
@@ -73,5 +74,5 @@ def main() -> None:
         figure.savefig(PICTURE, dpi=DPI)
     Image.open(PICTURE).convert("RGB").quantize(64).save(PICTURE, optimize=True)
 
-    write_parts("../README.md", {"demo": f"```text\n{printed.rstrip()}\n```"})
+    write_parts("../README.md", {"demo": output(printed)})
     README.write_text(with_outputs(README.read_text("utf-8")), "utf-8")
