@@ -225,7 +225,7 @@ ROWS = [
     Bad(truncated, "path", "copy fit again", {"share": 0.3}),
     Bad(truncated, "path", "copy fit again", {"share": 0.9}),
     Bad(of_others, "path", "", {"name": "model.nc"}),
-    Bad(changed, "path", "NewExtrapolator the package that wrote it", {"estimator": "NewExtrapolator"}),
+    Bad(changed, "path", "NewExtrapolator package that", {"estimator": "NewExtrapolator"}),
     Bad(changed, "path", "layout=3 1 fit again", {"layout": 1}),
     Bad(cb.BayesianExtrapolator.from_idata, "idata", "DataTree int", {"idata": 3}),
     # Results
