@@ -13,6 +13,7 @@ from classex_bayes import (
     Extrapolation,
     MixturePrior,
     MomentBounds,
+    load_glyphs,
     sensitivity,
 )
 from classex_bayes.bayes import Sensitivity
@@ -195,6 +196,19 @@ def test_what_no_prior_moves_may_be_an_assumption(fitted, fitted_to_ranks, pilot
         assert result.table["diagnosis"].tolist() == expected
         assert expected[0] == "data decide" and expected[-1] == assumed
         assert any(assumed in note and "without a prior" in note for note in result.notes)
+
+
+@pytest.mark.filterwarnings("ignore::classex_bayes.exceptions.ConvergenceWarning")
+def test_data_decide_where_limits_without_a_prior_are_close():
+    """An interval that is less than half as wide is no news of the model then."""
+    task = load_glyphs().task().subsample(200, random_seed=2)
+    few = {"draws": 250, "tune": 300, "chains": 2}
+    model = BayesianExtrapolator().fit(task, sampler=few, random_seed=1)
+    (limits,) = MomentBounds().fit(task).predict([800]).interval().diff(axis=1)["upper"]
+    result = sensitivity(model, [800], threshold=100)
+    (width,) = result.prediction.interval().diff(axis=1)["upper"]
+    assert width < limits / 2 and limits < 0.2
+    assert result.table["diagnosis"].tolist() == ["data decide"]
 
 
 def test_the_share_of_the_prior_grows_from_the_pilot_on(fitted_to_ranks, pilot):
