@@ -12,8 +12,8 @@ from scipy.cluster.hierarchy import linkage
 import classex_bayes as cb
 from classex_bayes.risk import average_test_risk, cost_from_levels
 
-PAGE = (Path(__file__).parents[2] / "docs/questions.md").read_text(encoding="utf-8")
-SECTION = PAGE.partition("### Costs from a clustering or a tree\n")[2].partition("\n## ")[0]
+PAGE = (Path(__file__).parents[2] / "docs/api/risk.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("## Costs from a clustering or a tree\n")[2].partition("\n## ")[0]
 RNG = np.random.default_rng(1)
 N = 40
 # Node j > 0 hangs below an earlier one: a random tree of uneven depth.
