@@ -11,7 +11,7 @@ STUDIES = (
     "bootstrap", "bounds", "characters", "checks", "drift", "easy_laws", "failures", "hard_laws",
     "known_templates", "metrics", "neural_network", "open_set", "open_set_corpus",
     "own_negatives", "power", "printed_tables", "prior", "questions", "sampling_designs", "sbc",
-    "scores", "ties", "weights", "wrong_classes", "zoo",
+    "scores", "ties", "weights", "zoo",
 )  # fmt: skip
 
 

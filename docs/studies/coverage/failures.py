@@ -326,14 +326,11 @@ def sound_kinds(kinds):
     """A sentence on the kinds of data that have no row."""
     if kinds.empty:
         return ""
-    kinds = kinds.sort_values(["data", "pilot"])
     shares, bias = np.concatenate([*kinds[DEFAULT]]), kinds["bias"]
-    sizes = kinds.astype({"pilot": str}).groupby("data")["pilot"].agg(", ".join)
-    names = [f"{name} ({size})" if "," in size else name for name, size in sizes.items()]
     return (
         f"Another {len(kinds)} kinds of data and sizes of pilots have a coverage of "
         f"{shares.min():.2f} to {shares.max():.2f}, {shares.mean():.2f} on average, and a bias of "
-        f"{bias.min():+.3f} to {bias.max():+.3f}: {'; '.join(names)}. "
+        f"{bias.min():+.3f} to {bias.max():+.3f}. "
     )
 
 
