@@ -12,7 +12,7 @@ from arviz_stats.base import array_stats
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
 from classex_bayes.core.metrics import named_metric
@@ -227,7 +227,7 @@ def sensitivity(
     >>> bool(table["prior"][50] < table["prior"][5000])
     True
     """
-    enough_draws(checked_model_with_prior(model, "sensitivity"))
+    enough_draws(checked_model(model))
     limit = number(threshold, "threshold", 0)
     refuse_all_relevant(named_metric(metric), model.attributes_.several_relevant)
     prediction = model.predict(k, metric=metric)
