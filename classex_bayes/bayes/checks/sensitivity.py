@@ -35,8 +35,9 @@ _FEWEST_EFFECTIVE = 100
 _NARROWED = 0.5  # share of the limits without a prior, below which the form of a model narrows them
 # Diagnoses of such intervals if the priors hardly matter, of fits to ranks, or with scores.
 BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
-# What to do about a diagnosis of each prior.
+# What each diagnosis means, and what to do about it.
 ADVICE = {
+    "data decide": "a stronger or weaker prior would change little",
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
     **dict.fromkeys(
         BY_ASSUMPTION,
@@ -147,19 +148,18 @@ class Sensitivity(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to do about the diagnoses, and "prior_share" at the largest k."""
-        diagnoses = self.table["diagnosis"].unique()
-        advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
-        if "prior_share" not in self.table:
-            return advice
-        k = int(self.table.index.max())
-        share = percent(self.table.loc[k, "prior_share"])
-        before = ", before scores are used" * ("scores" in self.prediction.evidence)
-        return (
-            *advice,
-            f"the prior removes {share} of the uncertainty that the ranks leave at k = {k:,}"
-            + before,
-        )
+        """The diagnoses with what to do about them, and "prior_share" at the largest k."""
+        notes = [
+            f"{diagnosis} at k = {', '.join(f'{k:,}' for k in rows.index)}: {ADVICE[diagnosis]}"
+            for diagnosis, rows in self.table.groupby("diagnosis", sort=False)
+        ]
+        if "prior_share" in self.table:
+            k = int(self.table.index.max())
+            share = percent(self.table.loc[k, "prior_share"])
+            before = ", before scores are used" * ("scores" in self.prediction.evidence)
+            sentence = f"the prior removes {share} of the uncertainty that the ranks leave at k = "
+            notes.append(f"{sentence}{k:,}{before}")
+        return tuple(notes)
 
     def _display(self) -> Display:
         label = self.prediction.estimand.label
