@@ -156,16 +156,16 @@ class ClassifierComparison(Tabulated):
 
     def _header(self) -> str:
         sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
-        classes = " or ".join(map(str, sizes))
-        several = f"{self.estimand.describe()} of {len(self.predictions)} classifiers, tested on"
+        tested = f"tested on {' or '.join(map(str, sizes))} {self.estimand.units}"
+        several = f"{self.estimand.describe()} of {len(self.predictions)} classifiers, {tested}"
         if not self.paired:
-            return f"{several} {classes} classes; not paired: their errors count as independent"
+            return f"{several}; not paired: their errors count as independent"
         correlation = self.posterior.correlation.to_numpy()
         between = np.unique(correlation[np.triu_indices(len(correlation), 1)].round(2))
         plural, span = ("s", f"{between[0]:.2f} to ") if between.size > 1 else ("", "")
         return (
-            f"{several} the same instances of {classes} classes; correlation{plural} of their "
-            f"errors {span}{between[-1]:.2f}"
+            f"{several} with the same instances; correlation{plural} of their errors "
+            f"{span}{between[-1]:.2f}"
         )
 
     def _display(self) -> Display:

@@ -162,8 +162,8 @@ class Sensitivity(Shown):
         return tuple(notes)
 
     def _display(self) -> Display:
-        label = self.prediction.estimand.label
-        header = f"Sensitivity of {label}, from {self.prediction.n_classes} source classes"
+        n_classes, of = self.prediction.n_classes, self.prediction.estimand
+        header = f"Sensitivity of {of.label}, from {n_classes} {of.source}"
         return Display(header, self.table, self.notes, decimals=3)
 
 
