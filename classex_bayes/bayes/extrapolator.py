@@ -330,8 +330,9 @@ class BayesianExtrapolator(LawModel):
         return groups
 
     def _fit_text(self) -> str:
-        gap = "" if self.fit_gap_ is None else f"; {self.fit_gap_!r}"
-        return f"{self.evidence_}{gap}"
+        likelihood = "normal" if self.histogram_ is None else "quasi-multinomial"
+        gap = "" if self.fit_gap_ is None else f" {self.fit_gap_!r}"
+        return f"{self.evidence_}; {likelihood} log-likelihood{gap}"
 
     def sample_prior_predictive(
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
