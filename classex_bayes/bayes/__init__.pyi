@@ -2,6 +2,5 @@ from .checks.posterior_checks import PredictiveReport as PredictiveReport
 from .checks.sensitivity import Sensitivity as Sensitivity
 from .checks.tail_checks import TailReport as TailReport
 from .extrapolator import BayesianExtrapolator as BayesianExtrapolator
-from .law_model import LawModel as LawModel
 from .model.priors import MixturePrior as MixturePrior
 from .model.priors import Prior as Prior

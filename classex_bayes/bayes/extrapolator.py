@@ -16,14 +16,13 @@ from classex_bayes.arguments import (
     shares,
     source_task,
 )
-from classex_bayes.bayes.checks.fit_checks import FitGap, fit_gap
-from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import predictive_group
 from classex_bayes.bayes.fit_attributes import FitAttributes, Stage
 from classex_bayes.bayes.fitted import checked_tasks
 from classex_bayes.bayes.idata import (
     EXPECTED_ACCURACY,
+    basis_of,
     by_draw,
     class_log_likelihood,
     pooled_groups,
@@ -59,7 +58,6 @@ from classex_bayes.core.law import MixtureLaw
 from classex_bayes.estimators.base import checked_fit
 from classex_bayes.exceptions import DataError, Interrupted
 from classex_bayes.results.extrapolation import Extrapolation
-from classex_bayes.task.rules import Finding
 from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, RandomSeed
 
@@ -304,30 +302,6 @@ class BayesianExtrapolator(LawModel):
         return self._require("_fitted_params")["tail_prior"]
 
     @cached_property
-    def fit_gap_(self) -> FitGap | None:
-        """Gap between the log-likelihoods of the best law and of the posterior given ranks.
-
-        None without ranks, or if the optimizer did not find the best law.
-        """
-        if self.histogram_ is None:
-            return None
-        try:
-            weights = weights_of(self.idata, "ranks").values
-            return fit_gap(self.histogram_, weights, self.attributes_.rng(Stage.FIT_GAP))
-        except RuntimeError:
-            return None
-
-    @cached_property
-    def tails_(self) -> TailReport | None:
-        """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
-        return tail_report(self.idata, self.attributes_.rng(Stage.TAIL_CHECKS))
-
-    @property
-    def checks_(self) -> tuple[Finding, ...]:
-        """Findings of the checks that every fit makes, with that of the tails of the scores."""
-        return (*super().checks_, *([] if self.tails_ is None else [self.tails_.finding]))
-
-    @cached_property
     def log_prior_(self) -> xr.Dataset:
         """Log prior density of every parameter at every draw.
 
@@ -348,7 +322,7 @@ class BayesianExtrapolator(LawModel):
 
     def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
         """Groups of the data of tasks, with the held-out ranks if the fit has some."""
-        groups = super()._data_groups(tasks)
+        _, groups = pooled_groups(tasks, basis_of(self.idata))
         if HELD_OUT in self.idata.children:
             forms = self.idata[HELD_OUT].to_dataset()["form"].values.tolist()
             seeds = Stage.SCORES.seeds(self.attributes_.seeds)
@@ -356,8 +330,9 @@ class BayesianExtrapolator(LawModel):
         return groups
 
     def _fit_text(self) -> str:
-        gap = "" if self.fit_gap_ is None else f"; {self.fit_gap_!r}"
-        return f"{self.evidence_}{gap}"
+        likelihood = "normal" if self.histogram_ is None else "quasi-multinomial"
+        gap = "" if self.fit_gap_ is None else f" {self.fit_gap_!r}"
+        return f"{self.evidence_}; {likelihood} log-likelihood{gap}"
 
     def sample_prior_predictive(
         self, task: SourceTask | None = None, *, draws: int = 500, random_seed: RandomSeed = None
@@ -545,11 +520,8 @@ class BayesianExtrapolator(LawModel):
         return self.idata
 
 
-def checked_model_with_prior(model: Any, purpose: str) -> BayesianExtrapolator:
-    """Return the model. Raise DataError if it lacks the prior and likelihood for `purpose`."""
+def checked_model(model: Any) -> BayesianExtrapolator:
+    """Return the model. Raise DataError if it is no `BayesianExtrapolator`."""
     if not isinstance(model, BayesianExtrapolator):
-        raise DataError(
-            f"model: expected a BayesianExtrapolator, found {type(model).__name__}; {purpose} "
-            "needs a prior and a likelihood"
-        )
+        raise DataError(f"model: expected a BayesianExtrapolator, found {type(model).__name__}")
     return model

@@ -310,8 +310,7 @@ class FittedModel(Parameters, ABC):
             return self._title()
         draws = f"{self._drawn()}: {self.diagnosis_!r}"
         lines = [self._title(), f"fitted to {self._data_text()}", *self._priors_text(), draws]
-        if self._fit_text():
-            lines.append(f"fit: {self._fit_text()}")
+        lines += [f"fit: {text}"] if (text := self._fit_text()) else []
         return "\n".join(map(folded, lines))
 
     def _repr_html_(self) -> str:

@@ -11,7 +11,7 @@ from arviz_stats import mcse
 
 from classex_bayes.arguments import seed_sequence
 from classex_bayes.bayes.coupling import coupled_laws, sampling_correlation
-from classex_bayes.bayes.law_model import LawModel
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.sampling import SamplerSettings
 from classex_bayes.core.law import Law
 from classex_bayes.core.metrics import Accuracy, MeanMetric
@@ -38,7 +38,7 @@ class JointPosterior:
     correlation : DataFrame
         Correlation of the sampling errors of the tasks, which the joint draws have. Rows and
         columns are names.
-    models : dict from name to LawModel
+    models : dict from name to BayesianExtrapolator
         The fitted model of each task.
     notes : tuple of str
         Notes for readers of differences between predictions.
@@ -48,7 +48,7 @@ class JointPosterior:
 
     laws: dict[Any, Law]
     correlation: pd.DataFrame
-    models: dict[Any, LawModel]
+    models: dict[Any, BayesianExtrapolator]
     notes: tuple[str, ...]
     metric: MeanMetric = _ACCURACY
 
@@ -77,7 +77,7 @@ def notes_of_predictions(predictions: Mapping[Any, Extrapolation]) -> tuple[str,
 
 def fit_jointly(
     tasks: Mapping[Any, SourceTask],
-    model: LawModel,
+    model: BayesianExtrapolator,
     *,
     paired: bool,
     sampler: Mapping[str, Any] | None,
@@ -103,7 +103,7 @@ def fit_jointly(
 
 
 def couple(
-    fitted: Mapping[Any, LawModel],
+    fitted: Mapping[Any, BayesianExtrapolator],
     correlation: FloatArray,
     rng: np.random.Generator,
     metric: MeanMetric = _ACCURACY,

@@ -1,4 +1,4 @@
-"""LawModel: predictions from draws of the law of the favorability U*."""
+"""LawModel: predictions and checks from draws of the law of the favorability U*."""
 
 from dataclasses import replace
 from functools import cached_property
@@ -13,7 +13,8 @@ from classex_bayes.arguments import (
     shares,
     whole_number,
 )
-from classex_bayes.bayes.checks.fit_checks import FitGap, pilot_accuracy
+from classex_bayes.bayes.checks.fit_checks import FitGap, fit_gap, pilot_accuracy
+from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
 from classex_bayes.bayes.finite_accuracy import (
     checked_population,
@@ -28,7 +29,6 @@ from classex_bayes.bayes.idata import (
     basis_of,
     by_draw,
     data_of,
-    pooled_groups,
     weights_of,
     with_predictions,
 )
@@ -54,15 +54,13 @@ from classex_bayes.results.extrapolation import (
 )
 from classex_bayes.task.provenance import NOUNS, refuse_all_relevant
 from classex_bayes.task.rules import Finding
-from classex_bayes.task.source_task import SourceTask
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed
 
 
 class LawModel(FittedModel):
-    r"""Base of models with draws of the law of U*, :math:`D(u) = \sum_l w_l h_l(u)`.
+    r"""Base of `BayesianExtrapolator`: answers and checks from draws of the law of U*.
 
-    This class answers every question about accuracy from the draws of the law and the data. So do
-    checks, plots, reports, comparisons and files.
+    The law is :math:`D(u) = \sum_l w_l h_l(u)`, with draws of the weights.
     """
 
     plot = PlotMethod("plot_accuracy")
@@ -74,10 +72,6 @@ class LawModel(FittedModel):
         accuracy = by_draw(posterior, self.law_.expected(k), "accuracy", "k", k)
         posterior = with_predictions(posterior, accuracy, EXPECTED_ACCURACY)
         self.idata["posterior"] = xr.DataTree(posterior)
-
-    def _data_groups(self, tasks: tuple[SourceTask, ...]) -> xr.DataTree:
-        """Groups of the data of tasks, as a fit has them."""
-        return pooled_groups(tasks, basis_of(self.idata))[1]
 
     @property
     def weights_(self) -> xr.DataArray:
@@ -143,10 +137,24 @@ class LawModel(FittedModel):
             return None
         return RankLimits.of(POINTS.bin_probabilities(bins, k), counts, known.design_effect)
 
-    @property
+    @cached_property
     def fit_gap_(self) -> FitGap | None:
-        """Gap to the best law on the knots; None if the law is not a posterior on these."""
-        return None
+        """Gap between the log-likelihoods of the best law and of the posterior given ranks.
+
+        None without ranks, or if the optimizer did not find the best law.
+        """
+        if self.histogram_ is None:
+            return None
+        try:
+            weights = weights_of(self.idata, "ranks").values
+            return fit_gap(self.histogram_, weights, self.attributes_.rng(Stage.FIT_GAP))
+        except RuntimeError:
+            return None
+
+    @cached_property
+    def tails_(self) -> TailReport | None:
+        """Check of the tails of the scores; None if none were used, or no instance is in a tail."""
+        return tail_report(self.idata, self.attributes_.rng(Stage.TAIL_CHECKS))
 
     @cached_property
     def _pilot_accuracy(self) -> Finding:
@@ -155,7 +163,8 @@ class LawModel(FittedModel):
     @property
     def checks_(self) -> tuple[Finding, ...]:
         """Findings of the checks that every fit makes: that of the accuracy of the pilot first."""
-        return (self._pilot_accuracy, *super().checks_)
+        of_tails = [] if self.tails_ is None else [self.tails_.finding]
+        return (self._pilot_accuracy, *super().checks_, *of_tails)
 
     @property
     def notes_(self) -> tuple[str, ...]:
@@ -434,13 +443,3 @@ class LawModel(FittedModel):
         group = predictive_group(self.weights_, self.idata, self.law_, rng)
         self.idata["posterior_predictive"] = xr.DataTree(group)
         return self.idata
-
-
-def checked_model(model: Any) -> LawModel:
-    """Return the model. Raise DataError if it is not a `LawModel`."""
-    if not isinstance(model, LawModel):
-        raise DataError(
-            f"model: expected a BayesianExtrapolator, found {type(model).__name__}; a model must "
-            "have draws of the law of U*"
-        )
-    return model

@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, dataclass_transform
@@ -191,8 +191,28 @@ Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataOptions:
-    """Options of files: arguments of `read_task`."""
+class Verb(ABC):
+    """A verb with the options of all."""
+
+    context: typer.Context
+    as_json: Annotated[bool, flag("One JSON object, no tables.", "--json", panel="Output")] = False
+    quiet: Annotated[
+        bool, flag("Nothing but errors on standard error.", "--quiet", "-q", panel="Output")
+    ] = False
+
+    @abstractmethod
+    def run(self) -> None:
+        """Answer."""
+
+    @cached_property
+    def terminal(self) -> Terminal:
+        """The streams of the shell, files that were written, and what failed."""
+        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreVerb(Verb):
+    """A verb on a task with scores. Its options of the panel "Input" go to `read_task`."""
 
     labels: Annotated[Path | None, _input("FILE", "Labels (.npy, .txt) of scores in .npy.")] = None
     higher_is_better: Annotated[
@@ -223,28 +243,8 @@ class DataOptions:
         bool,
         flag("Lists contain the test instances themselves.", "--ignore-identical", panel="Input"),
     ] = False
-    own_candidates: Annotated[
-        bool,
-        flag("Each list has all candidates of its query alone.", "--own-candidates", panel="Input"),
-    ] = False
-    truncated_at: Annotated[
-        int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
-    ] = None
-    sampling: Annotated[
-        Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
-    ] = None
-    recalls: Annotated[
-        Any, _input("M=R,M=R,...", "Recalls of a printed table in place of FILES.", parser=by_m)
-    ] = None
-    per_unit: Annotated[
-        int | None, _input("N", "Candidates of each class, if recalls count these; 1 if not given.")
-    ] = None
-    n_negatives: Annotated[int | None, _input("N", "Random negatives that each rank is among.")] = (
-        None
-    )
-    n_test: Annotated[int | None, _input("N", "Test instances of a curve or of recalls.")] = None
     n_classes: Annotated[
-        int | None, _input("N", "Classes of a curve or of recalls, documents of a run.")
+        int | None, _input("N", "Source classes if no file has them, documents of a run.")
     ] = None
     qrels: Annotated[Path | None, _input("FILE", "Relevance judgements (TREC) of a run.")] = None
     relevance_level: Annotated[
@@ -254,32 +254,6 @@ class DataOptions:
         Literal["error", "unanswered", "unsearched"] | None,
         _input(None, "What judged queries are that a run lacks; error if not given."),
     ] = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Verb(ABC):
-    """A verb with the options of all."""
-
-    context: typer.Context
-    as_json: Annotated[bool, flag("One JSON object, no tables.", "--json", panel="Output")] = False
-    quiet: Annotated[
-        bool, flag("Nothing but errors on standard error.", "--quiet", "-q", panel="Output")
-    ] = False
-
-    @abstractmethod
-    def run(self) -> None:
-        """Answer."""
-
-    @cached_property
-    def terminal(self) -> Terminal:
-        """The streams of the shell, files that were written, and what failed."""
-        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileVerb(DataOptions, Verb):
-    """A verb on the task in some files."""
-
     files: Annotated[
         list[Path] | None,
         files_argument(
@@ -304,10 +278,10 @@ class FileVerb(DataOptions, Verb):
 
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""
-        options = {field: getattr(self, field.name) for field in fields(DataOptions)}
-        arguments = {
-            field.name: value for field, value in options.items() if value != field.default
-        }
+        options = self.context.command.params
+        names = [one.name for one in options if getattr(one, "rich_help_panel", "") == "Input"]
+        given = {name: getattr(self, name) for name in names}
+        arguments = {name: x for name, x in given.items() if x != getattr(type(self), name)}
         with self.terminal.reading(), bad_data():
             # Ties are broken by the fixed seed of `read_task`, as in Python.
             task = cb.read_task(files or self.paths, **arguments)
@@ -316,6 +290,30 @@ class FileVerb(DataOptions, Verb):
 
         task.relevant_ranks(named_metric(getattr(self, "metric", "accuracy")))  # or an error
         return task
+
+
+@dataclass(frozen=True, kw_only=True)
+class FileVerb(ScoreVerb):
+    """A verb on a task of any kind."""
+
+    own_candidates: Annotated[
+        bool,
+        flag("Each list has all candidates of its query alone.", "--own-candidates", panel="Input"),
+    ] = False
+    truncated_at: Annotated[
+        int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
+    ] = None
+    sampling: Annotated[
+        Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
+    ] = None
+    recalls: Annotated[
+        Any, _input("M=R,M=R,...", "Recalls of a printed table in place of FILES.", parser=by_m)
+    ] = None
+    per_unit: Annotated[
+        int | None, _input("N", "Candidates of each class, if recalls count these; 1 if not given.")
+    ] = None
+    n_negatives: Annotated[int | None, _input("N", "Random negatives of each rank.")] = None
+    n_test: Annotated[int | None, _input("N", "Test instances of a curve or of recalls.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,8 +16,10 @@ from classex_bayes.cli.options import (
     Level,
     ReferenceVerb,
     Resamples,
+    ScoreVerb,
     Seed,
     TargetOptions,
+    files_argument,
     flag,
     option,
     output,
@@ -324,19 +326,19 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
     "classex-bayes open-set scores.npz --k 1000,100000 --fpir 0.003",
     "classex-bayes open-set embeddings.npz --distance cosine --k 5000 --threshold 0.6",
 )
-class OpenSetVerb(FileVerb, FitVerb):
+class OpenSetVerb(ScoreVerb, FitVerb):
     """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps one low."""
 
+    files: Annotated[
+        list[Path],
+        files_argument("Scores, embeddings or search results with scores, as of `extrapolate`."),
+    ]
     k: Counts
     fpir: Fpir = None
-    fnir: Annotated[float | None, option("FNIR", "Wanted FNIR, instead of FPIR.", parser=share)] = (
-        None
-    )
+    fnir: Annotated[float | None, option("FNIR", "Wanted FNIR instead.", parser=share)] = None
     threshold: Annotated[
         float | None,
-        option(
-            "SCORE", "Threshold, instead of a rate: the worst score, or distance, that is accepted."
-        ),
+        option("SCORE", "Threshold instead: the worst score, or distance, that is accepted."),
     ] = None
     prob_kept: Annotated[
         float | None,
@@ -375,7 +377,7 @@ class OpenSetVerb(FileVerb, FitVerb):
         terminal.end([model])
 
 
-def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
+def _open_set_model(data: ScoreVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
     """A fitted model of open-set identification, with the non-mated probes of the files."""
     from classex_bayes.io.task_files import read_nonmated
 

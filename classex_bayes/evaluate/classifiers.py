@@ -10,13 +10,12 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import class_counts, is_real, one_of, source_task, truth_value
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.joint_posterior import (
     JointPosterior,
     fit_jointly,
     notes_of_predictions,
 )
-from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.metrics import GainMetric, MeanMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
@@ -157,16 +156,16 @@ class ClassifierComparison(Tabulated):
 
     def _header(self) -> str:
         sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
-        classes = " or ".join(map(str, sizes))
-        several = f"{self.estimand.describe()} of {len(self.predictions)} classifiers, tested on"
+        tested = f"tested on {' or '.join(map(str, sizes))} {self.estimand.units}"
+        several = f"{self.estimand.describe()} of {len(self.predictions)} classifiers, {tested}"
         if not self.paired:
-            return f"{several} {classes} classes; not paired: their errors count as independent"
+            return f"{several}; not paired: their errors count as independent"
         correlation = self.posterior.correlation.to_numpy()
         between = np.unique(correlation[np.triu_indices(len(correlation), 1)].round(2))
         plural, span = ("s", f"{between[0]:.2f} to ") if between.size > 1 else ("", "")
         return (
-            f"{several} the same instances of {classes} classes; correlation{plural} of their "
-            f"errors {span}{between[-1]:.2f}"
+            f"{several} with the same instances; correlation{plural} of their errors "
+            f"{span}{between[-1]:.2f}"
         )
 
     def _display(self) -> Display:
@@ -179,7 +178,7 @@ def compare_classifiers(
     k: ClassCounts,
     *,
     metric: str = "accuracy",
-    model: LawModel = _MODEL,
+    model: BayesianExtrapolator = _MODEL,
     paired: bool = True,
     sampler: Mapping[str, Any] | None = None,
     random_seed: RandomSeed = None,
@@ -214,8 +213,8 @@ def compare_classifiers(
         As in `BayesianExtrapolator.predict`, but no rank. Lists of the M best classes can be paired
         if m is at most M. Of the metrics that are 1 on up to m classes, such as "recall@m", m is
         below k1 if `paired`.
-    model : LawModel
-        `BayesianExtrapolator` or other model. Copies of it are fitted to each task.
+    model : BayesianExtrapolator
+        Copies of it are fitted to each task.
     paired : bool
         Whether the classifiers were tested on the same instances. If False, their posteriors are
         independent.

@@ -70,7 +70,7 @@ class Comparison(Shown):
     def _display(self) -> Display:
         # All rows have the same decimals, so that estimators and truth can be compared.
         whole = self.predictions[0]
-        header = f"{whole.description}, from {whole.n_classes:,} source classes"
+        header = f"{whole.description}, from {whole.n_classes:,} {whole.estimand.source}"
         return Display(capitalized(header), self.table, tuple(self.notes))
 
     @property

@@ -9,13 +9,12 @@ import pandas as pd
 import xarray as xr
 
 from classex_bayes.arguments import FEWEST_CLASSES, class_counts, number, source_task
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.joint_posterior import (
     JointPosterior,
     fit_jointly,
     notes_of_predictions,
 )
-from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import Display
 from classex_bayes.plot_method import PlotMethod
@@ -90,7 +89,7 @@ class GroupedExtrapolation(Tabulated):
         whole = self.overall
         return Display(
             f"{whole.description} of {len(self.by_group)} groups, "
-            f"from {whole.n_classes} source classes",
+            f"from {whole.n_classes} {whole.estimand.source}",
             self._table().text(),
             tuple(f"note: {note}" for note in whole.notes),
         )
@@ -102,7 +101,7 @@ def extrapolate_groups(
     k: ClassCounts,
     *,
     mix: Mapping[Any, float] | None = None,
-    model: LawModel = _MODEL,
+    model: BayesianExtrapolator = _MODEL,
     sampler: Mapping[str, Any] | None = None,
     random_seed: RandomSeed = None,
     progressbar: bool = True,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from classex_bayes.arguments import class_count, class_counts
-from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.core.metrics import GainMetric, named_metric
 from classex_bayes.exceptions import DataError
 from classex_bayes.results.extrapolation import Extrapolation
@@ -15,8 +15,8 @@ _ADVICE = "reranked lists"  # the rule that recommends this function
 
 
 def predict_reranked(
-    first_stage: LawModel,
-    model: LawModel,
+    first_stage: BayesianExtrapolator,
+    model: BayesianExtrapolator,
     k: ClassCounts,
     *,
     n_reranked: int,
@@ -38,9 +38,9 @@ def predict_reranked(
 
     Parameters
     ----------
-    first_stage : LawModel
+    first_stage : BayesianExtrapolator
         Model that was fitted to the lists of the first stage, of L or more documents.
-    model : LawModel
+    model : BayesianExtrapolator
         Model that was fitted to the reordered lists.
     k : int or array-like of int
         Numbers of documents.

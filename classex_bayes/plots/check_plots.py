@@ -17,9 +17,8 @@ from classex_bayes.bayes.checks.posterior_checks import (
 )
 from classex_bayes.bayes.checks.sensitivity import Sensitivity
 from classex_bayes.bayes.checks.tail_checks import TailReport
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.fit_attributes import Stage
-from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.evaluate.extrapolation_check import ExtrapolationCheck
@@ -44,7 +43,7 @@ ALPHAS = (0.8, 1.0, 1.25)
 @plot_function("ci_band", "mean", "observed")
 def plot_ppc(
     panel: "Panel",
-    model: LawModel | PredictiveReport,
+    model: BayesianExtrapolator | PredictiveReport,
     task: SourceTask | None = None,
     *,
     kind: Literal["ranks", "accuracy", "classes"] = "ranks",
@@ -58,9 +57,9 @@ def plot_ppc(
 
     Parameters
     ----------
-    model : LawModel or PredictiveReport
-        A fitted model, such as a `BayesianExtrapolator`, or its `posterior_checks`; replicates are
-        drawn where `idata` has none yet or a seed is given.
+    model : BayesianExtrapolator or PredictiveReport
+        A fitted model, or its `posterior_checks`; replicates are drawn where `idata` has none yet
+        or a seed is given.
     task : SourceTask, optional
         Task whose data are drawn as observed, of the size of the fitted one (the default). Of
         several fitted tasks, the one to draw.
@@ -106,7 +105,7 @@ def plot_ppc(
 
 
 def _draw_classes(
-    panel: "Panel", model: LawModel, task: SourceTask | None, random_seed: RandomSeed
+    panel: "Panel", model: BayesianExtrapolator, task: SourceTask | None, random_seed: RandomSeed
 ) -> None:
     """Draw accuracies of the observed and the replicated classes, worst first."""
     classes = class_ranks(model, task)
@@ -157,11 +156,11 @@ def plot_prior_predictive(
     Raises
     ------
     DataError
-        A model without a prior, or k outside 2..10^12.
+        k outside 2..10^12.
     NotFittedError
         No task, and the model has no draws.
     """
-    checked_model_with_prior(model, "the prior predictive")
+    checked_model(model)
     if task is not None:
         source_task(task)
     n_classes = model.attributes_.n_classes if task is None else task.n_classes

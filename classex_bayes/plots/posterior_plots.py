@@ -9,8 +9,7 @@ from numpy.typing import ArrayLike
 from scipy.special import ndtr, ndtri
 
 from classex_bayes.arguments import truth_value
-from classex_bayes.bayes.extrapolator import checked_model_with_prior
-from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.estimators.base import Estimator
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import capitalized, count
@@ -144,7 +143,7 @@ def _density(log_k: FloatArray) -> tuple[FloatArray, FloatArray]:
 @plot_function("ci_band", "mean", "ref_line")
 def plot_discriminability(
     panel: "Panel",
-    model: LawModel | Sequence[LawModel],
+    model: BayesianExtrapolator | Sequence[BayesianExtrapolator],
     *,
     z: ArrayLike | None = None,
     prior: bool = False,
@@ -160,13 +159,12 @@ def plot_discriminability(
 
     Parameters
     ----------
-    model : LawModel or sequence of them
-        Fitted models, such as a `BayesianExtrapolator`.
+    model : BayesianExtrapolator or sequence of them
+        Fitted models.
     z : array-like of float, optional
         Places at which D is drawn, rising; from -3 to 6 by default.
     prior : bool
-        Whether the prior of a `BayesianExtrapolator` is drawn, in gray. Where both bands are alike,
-        the data say nothing.
+        Whether the prior is drawn, in gray. Where both bands are alike, the data say nothing.
     {shared}
     """
     with_prior = truth_value(prior, "prior")
@@ -178,7 +176,7 @@ def plot_discriminability(
     for fitted in models:
         panel.draws(fitted.name, z, fitted.discriminability(ndtr(z)))
     for fitted in models if with_prior else []:
-        law = checked_model_with_prior(fitted, "a prior").prior_discriminability(ndtr(z))
+        law = fitted.prior_discriminability(ndtr(z))
         panel.draws(f"prior of {fitted.name}", z, law, color=panel.muted)
     for size in sorted({fitted.attributes_.n_classes for fitted in models}):
         panel.vertical("resolved by the source classes", -ndtri(1 / size), "ref_line")

@@ -17,7 +17,7 @@ from classex_bayes.formatting import capitalized
 from classex_bayes.results.extrapolation import Extrapolation
 
 _WIDEST = 0.5  # widest limits of the ranks that are informative
-_LITTLE_MOVED = "A stronger or weaker prior would change little."
+_LITTLE_MOVED = f"{capitalized(ADVICE['data decide'])}."
 _BY_PRIOR = {
     f"{name} {diagnosis}": title.format(name=name)
     for name in PRIOR_NAMES.values()

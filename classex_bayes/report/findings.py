@@ -15,9 +15,8 @@ from classex_bayes.assumptions.diagnosis import TaskReport, diagnose
 from classex_bayes.bayes.checks.class_ranks import class_ranks
 from classex_bayes.bayes.checks.posterior_checks import PredictiveReport, posterior_checks
 from classex_bayes.bayes.checks.sensitivity import Sensitivity, sensitivity
-from classex_bayes.bayes.extrapolator import checked_model_with_prior
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator
 from classex_bayes.bayes.fitted import FittedModel
-from classex_bayes.bayes.law_model import LawModel
 from classex_bayes.core.metrics import named_metric
 from classex_bayes.core.subsets import log_spaced
 from classex_bayes.estimators.base import Estimator, prediction_of
@@ -63,7 +62,7 @@ class Findings:
     the rates that it predicts, or None.
     """
 
-    model: LawModel
+    model: BayesianExtrapolator
     task: SourceTask
     comparison: Comparison
     ci_prob: float
@@ -90,13 +89,12 @@ class Findings:
 
     @cached_property
     def sensitivity(self) -> Sensitivity | None:
-        """Sensitivity of the prediction to the prior; None without a prior, or of few draws."""
+        """Sensitivity of the prediction to the prior; None if the draws are too few."""
         prediction = self.prediction
         with warnings.catch_warnings():  # of a distant k and of few draws, which the page mentions
             warnings.simplefilter("ignore")
             try:
-                model = checked_model_with_prior(self.model, "sensitivity")
-                return sensitivity(model, prediction.k, metric=prediction.estimand.metric)
+                return sensitivity(self.model, prediction.k, metric=prediction.estimand.metric)
             except DataError:
                 return None
 
@@ -246,7 +244,7 @@ def warned_of_distance() -> Iterator[None]:
 
 
 def findings_of(
-    model: LawModel,
+    model: BayesianExtrapolator,
     references: Sequence[Estimator],
     task: SourceTask,
     k: ClassCounts,

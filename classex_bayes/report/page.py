@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from classex_bayes import formatting
 from classex_bayes._version import __version__
 from classex_bayes.arguments import class_counts, file_path, source_task
-from classex_bayes.bayes.law_model import LawModel, checked_model
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.estimators.base import Estimator, require_estimator
 from classex_bayes.exceptions import DataError, require_extra
 from classex_bayes.io.whole_files import write_text
@@ -47,7 +47,7 @@ _VERSIONS = ("numpy", "scipy", "numba", "nutpie", "arviz-stats")
 
 
 def write_report(
-    model: LawModel,
+    model: BayesianExtrapolator,
     k: ClassCounts,
     path: str | Path,
     *,
@@ -72,8 +72,8 @@ def write_report(
 
     Parameters
     ----------
-    model : LawModel
-        A fitted model, such as a `BayesianExtrapolator`.
+    model : BayesianExtrapolator
+        A fitted model.
     k : int or array-like of int
         Numbers of classes. The headline shows the largest.
     path : str or Path
@@ -339,18 +339,16 @@ def _numbers(
     findings: Findings, curve: Extrapolation, source: str, date: datetime.date
 ) -> dict[str, Any]:
     """The document of `--json`, and the further numbers of the page."""
-    known, sizes = findings.model.attributes_, findings.model.idata["posterior"].sizes
-    parameters, within = json.loads(findings.model.idata.attrs["parameters"]), findings.within
-    # Of a model that is drawn without a sampler.
-    independent = {"chains": sizes["chain"], "draws": sizes["draw"]}
+    known, within = findings.model.attributes_, findings.within
+    parameters = json.loads(findings.model.idata.attrs["parameters"])
     return {
         "date": date.isoformat(),
         "source": source,
         **document(findings),
         "fit": {
-            "prior": parameters.get("prior"),
-            "tail_prior": parameters.get("tail_prior") if known.forms else None,
-            "sampler": independent if known.sampler is None else asdict(known.sampler),
+            "prior": parameters["prior"],
+            "tail_prior": parameters["tail_prior"] if known.forms else None,
+            "sampler": known.sampler and asdict(known.sampler),
             "spawn_key": list(known.random_seed_spawn_key),
         },
         "curve": records(curve.interval(findings.ci_prob).assign(mean=curve.mean)),

@@ -74,10 +74,10 @@ class TaskStatistics:
         table = self.table
         made_from = f"{argument}: the task was made from {table.made_from}"
         if isinstance(table, AccuracyCurve) or not (table.is_labelled or need == "ranks"):
-            ways = "from_scores, from_embeddings or from_ranks"
-            if need == "scores":
-                ways = "from_scores or from_embeddings"
-            raise DataError(f"{made_from} alone, but {need} are needed; make it with {ways}")
+            raise DataError(
+                f"{made_from} alone, but {need} are needed; make it with from_scores or "
+                "from_embeddings"
+            )
         if need in ("ranks", "true classes"):
             return table
         if not table.is_simple_random:

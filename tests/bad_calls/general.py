@@ -106,7 +106,10 @@ QUESTIONS = [
     Bad(cb.diagnose, "task", "int", {"task": 3}),
     Bad(partial(cb.diagnose, scores()), "random_seed", "-1", {"random_seed": -1}),
     Bad(cb.ClassExReg().fit, "task", "list", {"task": []}),
-    Bad(cb.KDE("ucv").fit, "task", "from_scores or from_embeddings", {"task": curve()}),
+    *[
+        Bad(e.fit, "task", "from_scores or from_embeddings", {"task": curve()})
+        for e in (cb.KDE("ucv"), cb.OpenSetExtrapolator())
+    ],
     *[
         Bad(partial(cb.extrapolate_groups, TASK, k=9), "groups", "", {"groups": g})
         for g in (None, 3)

@@ -155,6 +155,15 @@ def test_a_printed_model_names_the_priors_of_its_fit(models, name, line):
     assert line in repr(models[name]).splitlines()
 
 
+def test_a_printed_model_names_its_likelihood(models, fitted_curve):
+    for model, words in (
+        (models["ranks"], "fit: ranks; quasi-multinomial log-likelihood "),
+        (models["scores"], "; quasi-multinomial log-likelihood "),
+        (fitted_curve, "fit: accuracies; normal log-likelihood"),
+    ):
+        assert words in repr(model) and words.removeprefix("fit: ") in model._repr_html_()
+
+
 def test_defaults_of_arviz_can_be_read(models):
     for name, model in ((name, models[name]) for name in MODELS):
         assert len(arviz_stats.summary(model.idata)) < 40, name

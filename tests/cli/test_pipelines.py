@@ -132,6 +132,7 @@ BAD = {
         "error: other.npz, stranger.npz: nonmated ",
     ),
     "open-set ids.npz --k 9 --fpir 0.1": (4, "error: nonmated_distances: "),
+    "open-set s.npz --k 9 --fpir 0.1 --sampling task.txt": (2, "Usage"),
     "open-set s.npz --k 9 --fpir 3": (2, "Usage"),
     "open-set s.npz --k 9 --fpir low": (2, "Usage"),
     "guess": (2, "Usage"),

@@ -55,6 +55,7 @@ def test_pairing_narrows_the_difference(compared):
     assert_allclose(paired.mean, apart.mean)
     assert compared.apart.posterior.correlation.loc["d10", "d6"] == 0
     assert f"{rho:.2f}" in repr(compared.paired)
+    assert all("tested on 50 classes" in repr(part) for part in (compared.paired, compared.apart))
 
 
 def test_monte_carlo_error_that_decides_is_noted(compared):
@@ -136,6 +137,7 @@ def test_cut_lists_are_paired(listed):
 def test_the_metric_is_named_everywhere(listed):
     full, found = listed
     assert all("recall@5" in repr(part) for part in (found, found.difference("d10", "d6")))
+    assert "tested on 50 documents with the same instances" in repr(found)
     assert found.plot()[0].get_ylabel() == "recall@5"
     for name, prediction in found.predictions.items():
         assert prediction.estimand.metric == "recall@5"

@@ -71,6 +71,8 @@ def test_what_drives_a_prediction_is_that_of_bounds_and_sensitivity(reports):
         expected = cb.sensitivity(model, k).table.loc[k]
         (row,) = page.numbers["sensitivity"]
         assert row["k"] == k and row["diagnosis"] == expected["diagnosis"]
+        named = f"{row['diagnosis'].capitalize()} at k = {k:,}: "
+        assert page.text.count(row["diagnosis"].capitalize()) == page.text.count(named) == 1
         for name in ("prior", "likelihood", "prior_share"):
             assert row[name] == pytest.approx(expected[name])
         if row["diagnosis"] == "prior dominates":

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import logsumexp, ndtr, ndtri
 
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import task_sizes
-from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.core.basis import n_better_bins
 from classex_bayes.exceptions import DataError
 from classex_bayes.task.rules import Finding
@@ -161,7 +161,7 @@ def class_log_likelihood(counts: FloatArray, share: FloatArray, rho: float) -> F
     return np.asarray(logsumexp(given_effect, axis=1, b=_EFFECT_WEIGHT))
 
 
-def class_ranks(model: LawModel, task: SourceTask | None = None) -> ClassRanks:
+def class_ranks(model: BayesianExtrapolator, task: SourceTask | None = None) -> ClassRanks:
     """Ranks of the classes of a task, and the law of a model.
 
     Arguments are those of `posterior_checks`. Of more than 10,000 classes, 10,000 evenly spaced
@@ -195,7 +195,7 @@ def class_ranks(model: LawModel, task: SourceTask | None = None) -> ClassRanks:
     )
 
 
-def task_position(model: LawModel, task: SourceTask | None) -> int:
+def task_position(model: BayesianExtrapolator, task: SourceTask | None) -> int:
     """Position of `task`, or of the task that it replaces, among the fitted tasks."""
     sizes = task_sizes(model.idata)
     for position, fitted in enumerate(model.tasks):

@@ -10,10 +10,9 @@ import xarray as xr
 
 from classex_bayes.arguments import source_task
 from classex_bayes.bayes.checks.class_ranks import ClassRanks, class_ranks, task_position
-from classex_bayes.bayes.extrapolator import checked_model_with_prior
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.fit_attributes import Stage
 from classex_bayes.bayes.idata import task_part, task_sizes
-from classex_bayes.bayes.law_model import LawModel, checked_model
 from classex_bayes.bayes.model.likelihoods import BernsteinData
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
@@ -118,7 +117,7 @@ class PredictiveReport(CheckReport):
     discrepancies : dict from str to Discrepancy
         Observed value and replicates of the checks that compare with these, for plots. `table` has
         their columns "observed", "mean" and interval over the replicates.
-    model : LawModel
+    model : BayesianExtrapolator
         The checked model.
     task : SourceTask or None
         The argument `task` of `posterior_checks`.
@@ -135,7 +134,7 @@ class PredictiveReport(CheckReport):
     plot = PlotMethod("plot_ppc")
 
     discrepancies: Mapping[str, Discrepancy]
-    model: LawModel
+    model: BayesianExtrapolator
     task: SourceTask | None = None
 
     @property
@@ -146,7 +145,7 @@ class PredictiveReport(CheckReport):
 
 
 def posterior_checks(
-    model: LawModel,
+    model: BayesianExtrapolator,
     task: SourceTask | None = None,
     *,
     random_seed: RandomSeed = None,
@@ -186,9 +185,8 @@ def posterior_checks(
 
     Parameters
     ----------
-    model : LawModel
-        A fitted model, such as a `BayesianExtrapolator`. If `idata` has no replicates, or a seed
-        is given, they are drawn.
+    model : BayesianExtrapolator
+        A fitted model. If `idata` has no replicates, or a seed is given, they are drawn.
     task : SourceTask, optional
         Task to compare with the replicates: the fitted task (default), one of several fitted
         tasks, or a second task with the same number of classes. For a loaded model the check of
@@ -246,7 +244,7 @@ def posterior_checks(
 
 
 def observed_and_replicated(
-    model: LawModel,
+    model: BayesianExtrapolator,
     task: SourceTask | None = None,
     group: Group = "posterior",
     random_seed: RandomSeed = None,
@@ -265,9 +263,8 @@ def observed_and_replicated(
         if group == "posterior":
             model.sample_posterior_predictive(random_seed=random_seed)
         else:
-            with_prior = checked_model_with_prior(model, "group='prior'")
             passed = task if model.is_loaded else None  # a file has no scores
-            drawn = with_prior.sample_prior_predictive(passed, random_seed=random_seed)
+            drawn = model.sample_prior_predictive(passed, random_seed=random_seed)
     observed = task_part(tree["observed_data"].to_dataset(), position)
     replicated = task_part(drawn[name].to_dataset(), position)
     if task is None or any(task is fitted for fitted in model.tasks):

@@ -12,7 +12,7 @@ from arviz_stats.base import array_stats
 
 from classex_bayes.arguments import number, one_of
 from classex_bayes.bayes.convergence import enough_draws
-from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model_with_prior
+from classex_bayes.bayes.extrapolator import BayesianExtrapolator, checked_model
 from classex_bayes.bayes.idata import weights_of
 from classex_bayes.bayes.score_evidence import TAILS
 from classex_bayes.core.metrics import named_metric
@@ -35,8 +35,9 @@ _FEWEST_EFFECTIVE = 100
 _NARROWED = 0.5  # share of the limits without a prior, below which the form of a model narrows them
 # Diagnoses of such intervals if the priors hardly matter, of fits to ranks, or with scores.
 BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
-# What to do about a diagnosis of each prior.
+# What each diagnosis means, and what to do about it.
 ADVICE = {
+    "data decide": "a stronger or weaker prior would change little",
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
     **dict.fromkeys(
         BY_ASSUMPTION,
@@ -147,23 +148,22 @@ class Sensitivity(Shown):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to do about the diagnoses, and "prior_share" at the largest k."""
-        diagnoses = self.table["diagnosis"].unique()
-        advice = tuple(f"{name}: {ADVICE[name]}" for name in diagnoses if name in ADVICE)
-        if "prior_share" not in self.table:
-            return advice
-        k = int(self.table.index.max())
-        share = percent(self.table.loc[k, "prior_share"])
-        before = ", before scores are used" * ("scores" in self.prediction.evidence)
-        return (
-            *advice,
-            f"the prior removes {share} of the uncertainty that the ranks leave at k = {k:,}"
-            + before,
-        )
+        """The diagnoses with what to do about them, and "prior_share" at the largest k."""
+        notes = [
+            f"{diagnosis} at k = {', '.join(f'{k:,}' for k in rows.index)}: {ADVICE[diagnosis]}"
+            for diagnosis, rows in self.table.groupby("diagnosis", sort=False)
+        ]
+        if "prior_share" in self.table:
+            k = int(self.table.index.max())
+            share = percent(self.table.loc[k, "prior_share"])
+            before = ", before scores are used" * ("scores" in self.prediction.evidence)
+            sentence = f"the prior removes {share} of the uncertainty that the ranks leave at k = "
+            notes.append(f"{sentence}{k:,}{before}")
+        return tuple(notes)
 
     def _display(self) -> Display:
-        label = self.prediction.estimand.label
-        header = f"Sensitivity of {label}, from {self.prediction.n_classes} source classes"
+        n_classes, of = self.prediction.n_classes, self.prediction.estimand
+        header = f"Sensitivity of {of.label}, from {n_classes} {of.source}"
         return Display(header, self.table, self.notes, decimals=3)
 
 
@@ -227,7 +227,7 @@ def sensitivity(
     >>> bool(table["prior"][50] < table["prior"][5000])
     True
     """
-    enough_draws(checked_model_with_prior(model, "sensitivity"))
+    enough_draws(checked_model(model))
     limit = number(threshold, "threshold", 0)
     refuse_all_relevant(named_metric(metric), model.attributes_.several_relevant)
     prediction = model.predict(k, metric=metric)
