@@ -34,7 +34,7 @@ _SMALLEST_RANGE = 0.02
 
 
 class ClassExReg(PointEstimator):
-    r"""Extrapolation by regression (jmlr2018), with the choices of the R package or of the paper.
+    r"""Extrapolation by regression, with the choices of the R package or of the paper.
 
     The discriminability function is a sum of radial-basis CDFs with coefficients
     :math:`\beta_l`, so the accuracy is linear in them. Least squares on the average test
@@ -231,8 +231,8 @@ class Regression:
         r"""Knots (m,), increasing, from -T to T.
 
         R package: :math:`\lceil T / h \rceil` equally spaced values from 0 to :math:`T =
-        \Phi^{-1}(1 - 1/k_1^2)` and their negatives; the spacing is larger than h. Paper (jmlr2018,
-        section 4): the finest equally spaced values that are at least h/2 apart, with :math:`T =
+        \Phi^{-1}(1 - 1/k_1^2)` and their negatives; the spacing is larger than h. Paper (section
+        4): the finest equally spaced values that are at least h/2 apart, with :math:`T =
         \Phi^{-1}(1 - 1/(n k_1))` for n instances. With r instances per class, n = r k1.
         """
         if self.variant == "package":

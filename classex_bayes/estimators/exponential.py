@@ -60,7 +60,7 @@ class MixedExponential(PointEstimator):
 
     References
     ----------
-    Zheng, Achanta and Benjamini, nips2016, section 4.1.
+    Zheng, Achanta and Benjamini, arXiv:1606.05228 (2016), section 4.1.
 
     Examples
     --------

@@ -70,8 +70,8 @@ class HighDimensional(PointEstimator):
 
     References
     ----------
-    Zheng, Achanta and Benjamini, nips2016, section 4.3; Zheng, thesis (2017), section 5.4. The
-    former prints :math:`\pi_K(\frac12 (\pi_k^{-1}(1 - p_k))^2)`; both sides have the same argument.
+    Zheng, thesis (2017), section 5.4; Zheng, Achanta and Benjamini, arXiv:1606.05228 (2016),
+    section 4.3, which prints :math:`\pi_K(\frac12 (\pi_k^{-1}(1 - p_k))^2)`, with another argument.
 
     Examples
     --------

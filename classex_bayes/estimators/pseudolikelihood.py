@@ -50,10 +50,10 @@ class PseudoLikelihood(LawEstimator):
         True allows only laws that reproduce the test accuracy, :math:`\int u^{k_1-1} d\eta(u) =
         ATA_{k_1}`, which must be positive if `monotone` is False.
     likelihood : {"binomial", "bernoulli"}
-        "binomial" is the likelihood above, of nips2016. "bernoulli" is the likelihood of draft2016.
-        Its h-th event is that the competitor with rank h from the bottom beats the true class. This
-        happens if V < h, so the probability of the event is :math:`\gamma_h = P(V < h)`. The law
-        maximises the sum
+        "binomial" is the likelihood above. "bernoulli" is that of the draft (References). Its h-th
+        event is that the competitor with rank h from the bottom beats the true class. This happens
+        if V < h, so the probability of the event is :math:`\gamma_h = P(V < h)`. The law maximises
+        the sum
 
         .. math:: \frac1{k_1 - 1} \sum_{h=1}^{k_1-1} \Big(\hat\gamma_h \log \gamma_h(\eta) +
             (1 - \hat\gamma_h) \log(1 - \gamma_h(\eta))\Big), \qquad
@@ -84,10 +84,10 @@ class PseudoLikelihood(LawEstimator):
     which determine the accuracy on more classes, have little weight. If a law has
     :math:`\gamma_h = \hat\gamma_h` for all h, it maximises both likelihoods.
 
-    Draft2016, section 4, has the Bernoulli law, the same law with the test accuracy
-    (``moment=True``), and both with a nondecreasing :math:`\bar K`. For errors :math:`\bar K(u)` is
-    :math:`P(U^* \le u)`, which never decreases. ``monotone=True`` requires a nondecreasing
-    derivative instead. The draft prints k1 for the k1 - 1 competitors.
+    The draft has the Bernoulli law, the same law with the test accuracy (``moment=True``), and both
+    with a nondecreasing :math:`\bar K`. For errors :math:`\bar K(u)` is :math:`P(U^* \le u)`, which
+    never decreases. ``monotone=True`` requires a nondecreasing derivative instead. The draft prints
+    k1 for the k1 - 1 competitors.
 
     The law has its mass on a grid of s. The grid is equally spaced on the arcsine square-root
     scale, with 8 points per binomial standard deviation. Then come log-spaced gaps 1 - s down to
@@ -108,10 +108,10 @@ class PseudoLikelihood(LawEstimator):
 
     References
     ----------
-    Zheng, Achanta and Benjamini, nips2016, section 4.2 and Theorems 3.2 and 3.4. Section 4.2 prints
-    Binomial(k, U) for Binomial(k - 1, U). Zheng, Achanta and Benjamini, draft (2016), section 4,
-    (12). The quadratic steps are those of Wang, Journal of the Royal Statistical Society B 69
-    (2007), 185-198.
+    Zheng, Achanta and Benjamini, arXiv:1606.05228 (2016), section 4.2 and Theorems 3.2 and 3.4.
+    Section 4.2 prints Binomial(k, U) for Binomial(k - 1, U). The same authors, draft (2016),
+    section 4, (12). The quadratic steps are those of Wang, Journal of the Royal Statistical Society
+    B 69 (2007), 185-198.
 
     Examples
     --------

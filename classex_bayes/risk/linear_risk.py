@@ -85,7 +85,7 @@ class LinearRisk(PointEstimator):
 
 
 class PolynomialRisk(LinearRisk):
-    r"""Extrapolation of the risk by a polynomial in the rank of the competitor (draft2016).
+    r"""Extrapolation of the risk by a polynomial in the rank of the competitor.
 
     The cost :math:`C_{il} = cost[y_i, l] 1\{l \text{ beats } y_i\}` of each pair of an instance and
     a wrong class is regressed on the powers of the share U of competitors that class l beats. Only
@@ -215,7 +215,7 @@ def _power_moments(k: IntArray, degree: int) -> FloatArray:
 
 
 class MomentRisk(LinearRisk):
-    r"""Extrapolation of the risk by the moment method (thesis 2017).
+    r"""Extrapolation of the risk by the moment method.
 
     With :math:`K(u) = \sum_l \beta_l h_l(u)` the average risk is linear in the moments of the basis
     functions, and so are the coefficients in the average test risks:

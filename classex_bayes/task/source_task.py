@@ -56,7 +56,7 @@ class SourceTask(TaskStatistics):
     Notes
     -----
     The scores must be *marginal*: the score of a class must not depend on which other classes are
-    present (jmlr2018, section 2.1). Probabilities are used like the fixed logits of their softmax.
+    present. Probabilities are used like the fixed logits of their softmax.
     """
 
     @classmethod
