@@ -123,7 +123,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="face-margin",
         kind="simulated persons",
-        summary="simulated faces; cosine head (CosFace)",
+        summary="simulated faces; CosFace head",
         about=_face_sheet(_COSFACE),
         classifier="A head of normalised weights was trained on the classes themselves, with "
         "softmax and a margin of .2 (CosFace). The score is its logit, 24 times the cosine. "

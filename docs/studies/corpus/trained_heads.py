@@ -235,7 +235,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="function-margin",
         kind="code",
-        summary="Python functions in a later version; cosine head (CosFace)",
+        summary="Python functions in a later version; CosFace head",
         about="Classes are 5,000 functions and methods, drawn at random from those of "
         "functions-versions. A function is known by five random 60% of the identifiers of its "
         "older body. The test instance is the newer body; the changes are real. A wrong answer "
@@ -250,7 +250,7 @@ RECIPES: tuple[Recipe, ...] = (
     Recipe(
         name="emoji-margin",
         kind="emoji of two vendors",
-        summary="emoji of another vendor; cosine head (CosFace)",
+        summary="emoji of another vendor; CosFace head",
         about="Classes are the emoji of the population emoji. An emoji is known by eight copies of "
         "Noto's picture, moved by up to three pixels, with other tones and noise. The test "
         "instance is the picture of EmojiOne, without noise. Tones of skin, families and flags "
