@@ -220,8 +220,8 @@ class SourceTask(TaskStatistics):
 
         The task is that of all instances at once, with the same ranks, covariance and
         `nearest_classes`, but without scores (docs/data.md). So `diagnose`, `KDE` and
-        `OpenSetExtrapolator` do not accept it, and on a few of its classes (`subsample`) fits use
-        ranks alone.
+        `BayesianRisk` do not accept it, and on a few of its classes (`subsample`) fits use ranks
+        alone.
 
         Parameters
         ----------
