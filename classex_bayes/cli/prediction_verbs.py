@@ -306,6 +306,7 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
 
         require_libraries()
         page = page_path(self.out, "--out")
+        place = self.terminal.place(page.parent if self.posterior else None, page.name)
         ready_folder(page.parent)
         task, rates = self.read(), None
         if self.fpir is not None:  # before the sampler begins, since it may refuse the scores
@@ -314,7 +315,6 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
         references = self.references(self.metric) if self.has_references else []
         references = self.with_bounds(references)
         question = {"metric": self.metric, "target": self.target, "n_resamples": self.n_resamples}
-        place = page if self.posterior else None
         findings = replace(self.find(task, counts, references, place, **question), open_set=rates)
         source = ", ".join(file.name for file in self.paths)
         self.terminal.write("report", page, lambda path: write_page(findings, path, source=source))

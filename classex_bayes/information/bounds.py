@@ -343,7 +343,8 @@ def confusion_information(
     To first order, the bias of a plug-in entropy is :math:`-\frac12 \sum_j Var(p_j) / p_j`. The
     correction of Miller and Madow (1955) adds this to H(p), with :math:`Var(p_j) = \sum_i \pi_i^2
     p_{ij} (1 - p_{ij}) / n_i`, and :math:`(m_i - 1) / (2 n_i)` to :math:`H(p_i)`, with :math:`m_i`
-    its number of nonzero shares. It assumes several instances for each cell that is not rare.
+    its number of nonzero shares. It assumes several instances for each cell that is not rare; with
+    fewer the result is too large.
 
     Parameters
     ----------

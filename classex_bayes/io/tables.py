@@ -68,7 +68,7 @@ def read_csv(path: Path) -> dict[str, Any]:
                 row = int(np.argmax(bad))
                 raise DataError(
                     f"found {table[column].iloc[row]!r} in column {column!r}, row {row}; expected "
-                    "a number; pass a table of pairs with scores and labels as qrels=, too"
+                    "a number; leave out columns other than y and the scores of classes"
                 )
             # Of text, whose numbers pandas reads to 15 digits.
             table[column] = [float(entry) for entry in table[column]]
@@ -97,7 +97,7 @@ def _arrays(table: pd.DataFrame) -> dict[str, Any]:
         if len(names) > 1 and set(names) & set(table[first].astype(str)):
             return {"counts": table.set_axis(table[first].astype(str)).drop(columns=first)}
         raise DataError(
-            f"found the columns {listed(table.columns)}; expected a column y and columns of "
+            f"found no column y, but {listed(table.columns)}; expected a column y and columns of "
             "scores or a column ranks, columns k and accuracy, or columns m and recall"
         )
     if (missing := table["y"].isna()).any():

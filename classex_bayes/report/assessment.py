@@ -110,5 +110,5 @@ def driving_evidence(
         title = f"The {data} of the pilot decide"
     if diagnosis in ("data decide", *BY_ASSUMPTION):
         sentences += f" {_LITTLE_MOVED}"
-        sentences += " But that the tails are power laws is assumed." * by_scores
+        sentences += " The tails are assumed to be power laws." * by_scores
     return DrivingEvidence(title, sentences)

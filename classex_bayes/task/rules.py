@@ -15,6 +15,7 @@ from scipy.stats import binom, hypergeom
 
 from classex_bayes.core.influence import weight_effect
 from classex_bayes.core.metrics import Accuracy
+from classex_bayes.core.ranks.device import LARGEST_SUM
 from classex_bayes.core.ranks.sample import Sample
 from classex_bayes.exceptions import DataError
 from classex_bayes.formatting import folded
@@ -483,16 +484,28 @@ def _normalised(tested: Tested) -> Mapping[str, Any] | None:
     return {"value": share, "kind": "the same numbers in another order, as ranks are"}
 
 
+def _percentages(tested: Tested) -> Mapping[str, Any] | None:
+    """Sum of most rows of multiples of probabilities, whose logarithms the model does not take."""
+    if (sample := tested.matrix) is None or _are_distances(tested.table):
+        return None
+    scores = sample.scores
+    are_ranks = np.ptp(scores.max(axis=1)) == 0
+    if scores.min() < 0 or are_ranks or not sums_to_one(scores):
+        return None
+    return {"value": float(np.median(scores.sum(axis=1)))}
+
+
 def _rounded(tested: Tested) -> Mapping[str, Any] | None:
     """Share of the rows in which some of the best classes are tied at a probability of 0 or 1.
 
-    Votes have no probabilities below 1e-6, but a softmax that is rounded to 0 has. The tails of
-    scores use the few nearest classes alone.
+    Votes of up to 500 voters have no probabilities below 0.002, but a softmax that is rounded to 0
+    has, in half precision or in a file of three or four decimals. The tails of scores use the few
+    nearest classes alone.
     """
     if (sample := tested.matrix) is None:
         return None
     scores = sample.scores
-    are_tiny = (scores > 0) & (scores < 1e-6)
+    are_tiny = (scores > 0) & (scores < 0.002)
     if scores.min() < 0 or scores.max() > 1 or not are_tiny.any():
         return None
     nearest = min(4, sample.wrong.shape[1])
@@ -677,6 +690,13 @@ RULES = (
         ". These do not measure how near a class is: pass the logits or distances that they were "
         "made from, or probabilities with higher_is_better=True, or the ranks of the true classes "
         "to SourceTask.from_ranks",
+    ),
+    Rule(
+        "percentages", _percentages,
+        LARGEST_SUM,
+        "all rows of scores sum to about {value:.3g}",
+        ", as percentages do: pass the logits, or probabilities, whose sum is 1",
+        needs="multiples of probabilities",
     ),
     Rule(
         "rounded probabilities", _rounded,

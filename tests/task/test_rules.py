@@ -398,9 +398,12 @@ FAULTS = [
     ("normalised scores", "reciprocal ranks", of(lambda s: 1 / (60 + rankdata(-s, axis=1)))),
     ("normalised scores", "1 - softmax", of(lambda s: 1 - softmax(s, axis=1), **DISTANCES)),
     ("normalised scores", "-log softmax", of(lambda s: -log_softmax(s, axis=1), **DISTANCES)),
+    ("percentages", "of a softmax", of(lambda s: (100 * softmax(s, axis=1)).round(2))),
+    ("percentages", "votes", partial(votes, n_voters=1000)),
     ("rounded probabilities", "softmax", of(lambda s: softmax(60 * s.astype("f4"), axis=1))),
     ("rounded probabilities", "sigmoid", of(lambda s: expit(20 * s.astype("f4")))),
     ("rounded probabilities", "large sigmoid", of(lambda s: expit(8 * s.astype("f4")))),
+    ("rounded probabilities", "decimals", of(lambda s: softmax(8 * s, axis=1).round(3))),
     ("rounded probabilities", "half", of(lambda s: softmax(8 * s, axis=1).astype("f2"))),
 ]
 
@@ -505,6 +508,9 @@ SOUND = [
     ("self matches", "masked", of(lambda s: np.where(s < -1, np.finfo("f4").min, s))),
     ("self matches", "saturated", of(lambda s: expit((5 * s - 9).astype("f4")), lead=6)),
     ("normalised scores", "of classes", lambda rng: scores(squares(rng), **DISTANCES)),
+    ("percentages", "probabilities", of(lambda s: softmax(s, axis=1))),
+    ("percentages", "kernels", of(lambda s: np.exp(-0.001 * (9 - s) ** 2))),
+    ("percentages", "shares of ranks", of(lambda s: rankdata(s, axis=1) / N)),
     ("rounded probabilities", "sharp", of(lambda s: softmax(10 * s, axis=1))),
     (
         "rounded probabilities",

@@ -37,7 +37,7 @@ _NARROWED = 0.5  # share of the limits without a prior, below which the form of 
 BY_ASSUMPTION = "assumed smooth law decides", "assumed tails decide"
 # What each diagnosis means, and what to do about it.
 ADVICE = {
-    "data decide": "a stronger or weaker prior would change little",
+    "data decide": "stronger or weaker priors would change little",
     "at the threshold": "other draws might give another diagnosis; fit with more draws",
     **dict.fromkeys(
         BY_ASSUMPTION,
