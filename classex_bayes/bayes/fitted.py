@@ -310,7 +310,8 @@ class FittedModel(Parameters, ABC):
             return self._title()
         draws = f"{self._drawn()}: {self.diagnosis_!r}"
         lines = [self._title(), f"fitted to {self._data_text()}", *self._priors_text(), draws]
-        lines += [f"fit: {text}"] if (text := self._fit_text()) else []
+        if text := self._fit_text():
+            lines.append(f"fit: {text}")
         return "\n".join(map(folded, lines))
 
     def _repr_html_(self) -> str:

@@ -7,12 +7,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from classex_bayes.arguments import (
-    LARGEST_K,
-    class_counts,
-    shares,
-    whole_number,
-)
+from classex_bayes.arguments import LARGEST_K, class_counts, shares, whole_number
 from classex_bayes.bayes.checks.fit_checks import FitGap, fit_gap, pilot_accuracy
 from classex_bayes.bayes.checks.tail_checks import TailReport, tail_report
 from classex_bayes.bayes.convergence import diagnosed_classes
@@ -40,18 +35,8 @@ from classex_bayes.core.metrics import GainMetric, Metric, named_metric
 from classex_bayes.core.rank_limits import POINTS, RankLimits
 from classex_bayes.exceptions import DataError
 from classex_bayes.plot_method import PlotMethod
-from classex_bayes.results.draws import (
-    SAMPLE_DIMS,
-    interval_name,
-    interval_of,
-    interval_settings,
-)
-from classex_bayes.results.extrapolation import (
-    ClassesUntil,
-    Estimand,
-    Extrapolation,
-    checked_level,
-)
+from classex_bayes.results.draws import SAMPLE_DIMS, interval_name, interval_of, interval_settings
+from classex_bayes.results.extrapolation import ClassesUntil, Estimand, Extrapolation, checked_level
 from classex_bayes.task.provenance import NOUNS, refuse_all_relevant
 from classex_bayes.task.rules import Finding
 from classex_bayes.typing import ClassCounts, FloatArray, IntArray, RandomSeed

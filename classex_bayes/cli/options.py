@@ -11,7 +11,7 @@ import sys
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal, dataclass_transform
@@ -191,28 +191,8 @@ Folder = Annotated[Path | None, output("FOLDER", "Write files (posterior, figure
 
 
 @dataclass(frozen=True, kw_only=True)
-class Verb(ABC):
-    """A verb with the options of all."""
-
-    context: typer.Context
-    as_json: Annotated[bool, flag("One JSON object, no tables.", "--json", panel="Output")] = False
-    quiet: Annotated[
-        bool, flag("Nothing but errors on standard error.", "--quiet", "-q", panel="Output")
-    ] = False
-
-    @abstractmethod
-    def run(self) -> None:
-        """Answer."""
-
-    @cached_property
-    def terminal(self) -> Terminal:
-        """The streams of the shell, files that were written, and what failed."""
-        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
-
-
-@dataclass(frozen=True, kw_only=True)
-class ScoreVerb(Verb):
-    """A verb on a task with scores. Its options of the panel "Input" go to `read_task`."""
+class ScoreOptions:
+    """Options of files with scores: arguments of `read_task`."""
 
     labels: Annotated[Path | None, _input("FILE", "Labels (.npy, .txt) of scores in .npy.")] = None
     higher_is_better: Annotated[
@@ -254,6 +234,56 @@ class ScoreVerb(Verb):
         Literal["error", "unanswered", "unsearched"] | None,
         _input(None, "What judged queries are that a run lacks; error if not given."),
     ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DataOptions(ScoreOptions):
+    """Options of all files: further arguments of `read_task`."""
+
+    own_candidates: Annotated[
+        bool,
+        flag("Each list has all candidates of its query alone.", "--own-candidates", panel="Input"),
+    ] = False
+    truncated_at: Annotated[
+        int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
+    ] = None
+    sampling: Annotated[
+        Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
+    ] = None
+    recalls: Annotated[
+        Any, _input("M=R,M=R,...", "Recalls of a printed table in place of FILES.", parser=by_m)
+    ] = None
+    per_unit: Annotated[
+        int | None, _input("N", "Candidates of each class, if recalls count these; 1 if not given.")
+    ] = None
+    n_negatives: Annotated[int | None, _input("N", "Random negatives of each rank.")] = None
+    n_test: Annotated[int | None, _input("N", "Test instances of a curve or of recalls.")] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Verb(ABC):
+    """A verb with the options of all."""
+
+    context: typer.Context
+    as_json: Annotated[bool, flag("One JSON object, no tables.", "--json", panel="Output")] = False
+    quiet: Annotated[
+        bool, flag("Nothing but errors on standard error.", "--quiet", "-q", panel="Output")
+    ] = False
+
+    @abstractmethod
+    def run(self) -> None:
+        """Answer."""
+
+    @cached_property
+    def terminal(self) -> Terminal:
+        """The streams of the shell, files that were written, and what failed."""
+        return Terminal(self.quiet, self.as_json, self.context.command.name or "")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScoreVerb(ScoreOptions, Verb):
+    """A verb on a task with scores."""
+
     files: Annotated[
         list[Path] | None,
         files_argument(
@@ -278,10 +308,11 @@ class ScoreVerb(Verb):
 
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""
-        options = self.context.command.params
-        names = [one.name for one in options if getattr(one, "rich_help_panel", "") == "Input"]
-        given = {name: getattr(self, name) for name in names}
-        arguments = {name: x for name, x in given.items() if x != getattr(type(self), name)}
+        arguments = {
+            option.name: value
+            for option in fields(DataOptions)
+            if (value := getattr(self, option.name, option.default)) != option.default
+        }
         with self.terminal.reading(), bad_data():
             # Ties are broken by the fixed seed of `read_task`, as in Python.
             task = cb.read_task(files or self.paths, **arguments)
@@ -293,27 +324,8 @@ class ScoreVerb(Verb):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileVerb(ScoreVerb):
+class FileVerb(DataOptions, ScoreVerb):
     """A verb on a task of any kind."""
-
-    own_candidates: Annotated[
-        bool,
-        flag("Each list has all candidates of its query alone.", "--own-candidates", panel="Input"),
-    ] = False
-    truncated_at: Annotated[
-        int | None, _input("N", "Length of lists that ranks come from; larger ranks are unknown.")
-    ] = None
-    sampling: Annotated[
-        Path | None, _input("FILE", "How classes were drawn: a .csv with class, inclusion, group.")
-    ] = None
-    recalls: Annotated[
-        Any, _input("M=R,M=R,...", "Recalls of a printed table in place of FILES.", parser=by_m)
-    ] = None
-    per_unit: Annotated[
-        int | None, _input("N", "Candidates of each class, if recalls count these; 1 if not given.")
-    ] = None
-    n_negatives: Annotated[int | None, _input("N", "Random negatives of each rank.")] = None
-    n_test: Annotated[int | None, _input("N", "Test instances of a curve or of recalls.")] = None
 
 
 @dataclass(frozen=True, kw_only=True)

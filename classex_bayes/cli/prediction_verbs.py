@@ -1,7 +1,7 @@
 """`demo`, `extrapolate`, `compare`, `report` and `open-set`: predictions for more classes."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -332,7 +332,7 @@ class OpenSetVerb(ScoreVerb, FitVerb):
     files: Annotated[
         list[Path],
         files_argument("Scores, embeddings or search results with scores, as of `extrapolate`."),
-    ]
+    ] = field()  # required, unlike those of other verbs
     k: Counts
     fpir: Fpir = None
     fnir: Annotated[float | None, option("FNIR", "Wanted FNIR instead.", parser=share)] = None

@@ -1,5 +1,6 @@
 """`diagnose` and `classifiers`: checks of data, and comparisons of classifiers."""
 
+from dataclasses import field
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any
@@ -65,7 +66,7 @@ class ClassifiersVerb(TargetOptions, FileVerb, FitVerb):
     files: Annotated[
         list[Path],
         files_argument("One file for each classifier or search engine, as of `extrapolate`."),
-    ]
+    ] = field()  # required, unlike those of other verbs
     require: Annotated[
         float | None,
         option(

@@ -70,8 +70,8 @@ class KDE(ScoreEstimator):
 
     Predictions have an absolute error below 1e-12 for k up to 1e12, given the bandwidths.
 
-    Jmlr2018 prints :math:`1 - (1 - a)^{k-1}` instead of :math:`a^{k-1}`. In its Table 3 the columns
-    KDE-BCV and KDE-UCV are interchanged.
+    The JMLR paper prints :math:`1 - (1 - a)^{k-1}` instead of :math:`a^{k-1}`. In its Table 3, the
+    columns KDE-BCV and KDE-UCV are interchanged.
 
     References
     ----------

@@ -156,7 +156,7 @@ class ClassifierComparison(Tabulated):
 
     def _header(self) -> str:
         sizes = sorted({prediction.n_classes for prediction in self.predictions.values()})
-        tested = f"tested on {' or '.join(map(str, sizes))} {self.estimand.units}"
+        tested = f"tested on {' or '.join(f'{size:,}' for size in sizes)} {self.estimand.units}"
         several = f"{self.estimand.describe()} of {len(self.predictions)} classifiers, {tested}"
         if not self.paired:
             return f"{several}; not paired: their errors count as independent"

@@ -89,7 +89,7 @@ class GroupedExtrapolation(Tabulated):
         whole = self.overall
         return Display(
             f"{whole.description} of {len(self.by_group)} groups, "
-            f"from {whole.n_classes} {whole.estimand.source}",
+            f"from {whole.n_classes:,} {whole.estimand.source}",
             self._table().text(),
             tuple(f"note: {note}" for note in whole.notes),
         )

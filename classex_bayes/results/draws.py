@@ -179,7 +179,7 @@ class DrawsTable:
         draws = draws.transpose(*rows, *SAMPLE_DIMS)
         limits = interval_of(draws, prob, kind).transpose("ci_bound", ...).values
         columns = "mean", "sd", *interval_columns(prob, kind)
-        numbers = draws.mean(SAMPLE_DIMS), draws.std(SAMPLE_DIMS, ddof=1), *limits
+        numbers = draws.mean(SAMPLE_DIMS), draws.std(SAMPLE_DIMS, ddof=1, skipna=False), *limits
         errors = (
             _errors(draws, "mean"),
             _errors(draws, "sd"),

@@ -75,8 +75,8 @@ class TaskStatistics:
         made_from = f"{argument}: the task was made from {table.made_from}"
         if isinstance(table, AccuracyCurve) or not (table.is_labelled or need == "ranks"):
             raise DataError(
-                f"{made_from} alone, but {need} are needed; make it with from_scores or "
-                "from_embeddings"
+                f"{made_from} alone, but {need} are needed; make it with from_scores, "
+                "from_embeddings or, where no scores are needed, from_ranks"
             )
         if need in ("ranks", "true classes"):
             return table

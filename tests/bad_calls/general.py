@@ -107,7 +107,7 @@ QUESTIONS = [
     Bad(partial(cb.diagnose, scores()), "random_seed", "-1", {"random_seed": -1}),
     Bad(cb.ClassExReg().fit, "task", "list", {"task": []}),
     *[
-        Bad(e.fit, "task", "from_scores or from_embeddings", {"task": curve()})
+        Bad(e.fit, "task", "from_scores, from_embeddings or, where", {"task": curve()})
         for e in (cb.KDE("ucv"), cb.OpenSetExtrapolator())
     ],
     *[

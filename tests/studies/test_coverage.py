@@ -45,7 +45,7 @@ def test_failures_have_rows_and_sound_data_a_sentence():
     part = failures.page_part(kinds)
     twins = "| pairs of twins, rare in the pilot | 200 | 1.00 0.50 0.50 | 1.00 1.00 1.00 | 0.500 |"
     assert f"{twins} +0.200 |" in part and part.count("\n|") == 2
-    assert "Another 1 kinds of data" in part and "Gaussian" not in part
+    assert "All others (1 kinds of data" in part and "Gaussian" not in part
     assert "bias of +0.000 to +0.000." in " ".join(part.split())
     worst = " ".join(failures.worst_case(kinds).split())
     assert "Of 2 kinds of data" in worst and "the worst is pairs of twins" in worst

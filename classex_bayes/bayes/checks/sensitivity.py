@@ -162,8 +162,8 @@ class Sensitivity(Shown):
         return tuple(notes)
 
     def _display(self) -> Display:
-        n_classes, of = self.prediction.n_classes, self.prediction.estimand
-        header = f"Sensitivity of {of.label}, from {n_classes} {of.source}"
+        estimand, n_classes = self.prediction.estimand, self.prediction.n_classes
+        header = f"Sensitivity of {estimand.label}, from {n_classes:,} {estimand.source}"
         return Display(header, self.table, self.notes, decimals=3)
 
 

@@ -328,9 +328,9 @@ def sound_kinds(kinds):
         return ""
     shares, bias = np.concatenate([*kinds[DEFAULT]]), kinds["bias"]
     return (
-        f"Another {len(kinds)} kinds of data and sizes of pilots have a coverage of "
-        f"{shares.min():.2f} to {shares.max():.2f}, {shares.mean():.2f} on average, and a bias of "
-        f"{bias.min():+.3f} to {bias.max():+.3f}. "
+        f"All others ({len(kinds)} kinds of data and sizes of pilots, see the study) have a "
+        f"coverage of {shares.min():.2f} to {shares.max():.2f}, {shares.mean():.2f} on average, "
+        f"and a bias of {bias.min():+.3f} to {bias.max():+.3f}. "
     )
 
 
