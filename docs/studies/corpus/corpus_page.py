@@ -162,10 +162,9 @@ def read_facts(folder: Path) -> pd.DataFrame:
 def draw_curves(folder: Path) -> None:
     """Accuracy against the number of classes, a panel for each kind of score.
 
-    Every population has a line, and every kind of classes a colour.
+    Every population has a line. Its colour only tells it from the lines next to it.
     """
     facts = read_facts(folder)
-    colours = dict(zip(facts["kind"].unique(), plt.get_cmap("tab20").colors, strict=False))
     groups = list(facts.groupby("scores"))
     figure, panels = plt.subplots(
         2, 3, figsize=(18, 11), sharex=True, sharey=True, layout="constrained"
@@ -173,11 +172,11 @@ def draw_curves(folder: Path) -> None:
     levels = [0.1, 0.2, 0.4, 0.6, 0.8, 0.9, 0.95, 0.98, 0.995]
     for axes, (scores, of_kind) in zip(panels.flat, groups, strict=False):
         ends = []
-        for name, row in of_kind.iterrows():
+        for place, (name, row) in enumerate(of_kind.iterrows()):
             k = np.array([10, 100, 1000, 10_000, row["classes"]], dtype=float)
             accuracy = row[SHOWN].to_numpy(dtype=float)
             kept = np.isfinite(accuracy)
-            colour = colours[row["kind"]]
+            colour = f"C{place}"
             axes.plot(k[kept], ndtri(accuracy[kept]), color=colour, marker=".", lw=1)
             ends.append((ndtri(accuracy[-1]), k[-1], name, colour))
         height = -np.inf

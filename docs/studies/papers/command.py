@@ -22,6 +22,15 @@ from studies.papers.telugu import telugu_table
 from studies.shared import Options, read_options, study_estimators
 
 Part = Callable[[Options], dict[str, str]]
+SHOWN = {
+    "BayesianExtrapolator", "BayesianExtrapolator(ranks)", "ClassExReg", "KDE(ucv)", "KDE(bcv)",
+    "TwoParameter",
+}  # fmt: skip
+
+
+def _estimators() -> list[Any]:
+    """Estimators with printed numbers, the posterior, and the nearly right two-parameter law."""
+    return [estimator for estimator in study_estimators() if estimator.name in SHOWN]
 
 
 def table1(options: Options) -> dict[str, str]:
@@ -31,7 +40,7 @@ def table1(options: Options) -> dict[str, str]:
     texts = {}
     for k1, n_tasks in sizes.items():
         trials = gaussian_trials(
-            study_estimators(), k1, variances, n_simulations=n_tasks, n_jobs=options.jobs,
+            _estimators(), k1, variances, n_simulations=n_tasks, n_jobs=options.jobs,
             store=options.out / f"table1-k{k1}",
         )  # fmt: skip
         texts[f"table1-k{k1}"] = _text(
@@ -51,7 +60,7 @@ def table2(options: Options) -> dict[str, str]:
     task = face_task(*(read_faces(options.embeddings) if options.embeddings else stand_in()))
     n_pilots = options.repeats(30)
     trials = face_trials(
-        study_estimators(), task, options.k1 or pilot_sizes(task.n_classes),
+        _estimators(), task, options.k1 or pilot_sizes(task.n_classes),
         n_simulations=n_pilots, n_jobs=options.jobs, store=options.out / f"table2-{name}",
     )  # fmt: skip
     _save(figures.figure10(trials), f"figure10-{name}", options)
@@ -67,7 +76,7 @@ def table2(options: Options) -> dict[str, str]:
 
 def table3(options: Options) -> dict[str, str]:
     """Table 3."""
-    table = telugu_table(options.telugu, study_estimators())
+    table = telugu_table(options.telugu, _estimators())
     about = "Predicted accuracy and 90% interval."
     return {"table3": _text(about, cells.table3_cells(table))}
 
@@ -94,24 +103,10 @@ PARTS: dict[str, Part] = {
     "table1": table1, "table2": table2, "table3": table3, "nips": nips, "toy": toy,
 }  # fmt: skip
 OF_TELUGU = {"table3", "nips"}
-# Estimators without printed numbers, but for the posterior and the nearly right two-parameter law.
-LEFT_OUT = [
-    "MixedExponential",
-    "PseudoLikelihood(unconstrained)",
-    "PseudoLikelihood(monotone)",
-    "PseudoLikelihood(moment)",
-    "PseudoLikelihood(monotone, moment)",
-    "HighDimensional",
-    "HighDimensional(k=all)",
-    "BinomialModel",
-    "PitmanYor",
-    "LogLinear",
-]
 
 
 def _text(about: str, table: pd.DataFrame) -> str:
     """Version, date, a sentence on the computation, and the table."""
-    table = table.drop(index=LEFT_OUT, columns=LEFT_OUT, errors="ignore")
     return f"{version()} {about}\n\n{markdown(table.reset_index())}"
 
 

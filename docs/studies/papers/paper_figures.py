@@ -27,9 +27,8 @@ def _axes(rows: int, columns: int, width: float, height: float) -> tuple[Any, An
 
 
 def _style(place: int) -> dict[str, Any]:
-    """Colour and line style of a series: line styles move by one in each round of the colours."""
-    rounds, color = divmod(place, len(_PALETTE))
-    return {"color": _PALETTE[color], "linestyle": _DASHES[(place + rounds) % len(_DASHES)]}
+    """Colour and line style of a series."""
+    return {"color": _PALETTE[place], "linestyle": _DASHES[place % len(_DASHES)]}
 
 
 def figure3() -> Any:
