@@ -308,7 +308,7 @@ class ScoreVerb(ScoreOptions, Verb):
 
     def read(self, *files: Path) -> "cb.SourceTask":
         """The task in one file, or in the parts that several files hold; by default in all."""
-        arguments = {
+        arguments: dict[str, Any] = {
             option.name: value
             for option in fields(DataOptions)
             if (value := getattr(self, option.name, option.default)) != option.default
