@@ -104,7 +104,7 @@ docs/gallery.md @ ## Can the model be trusted
 cli/task_verbs.py @ verb,\n) + option,
 cli/task_verbs.py @ @verb(\n    "classifiers"
 + @verb("ranks", "classex-bayes ranks scores.npz --best 5")
-+ class RanksVerb(FileVerb):
++ class RanksVerb(DataOptions, FileVerb):
 +     '''Show the share of instances whose true class is among the best; nothing is fitted.'''
 +     best: Annotated[int, option("N", "Largest rank that is shown.", min=1)] = 10
 +     seed: Seed = 1

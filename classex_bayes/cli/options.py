@@ -281,8 +281,8 @@ class Verb(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScoreVerb(ScoreOptions, Verb):
-    """A verb on a task with scores."""
+class FileVerb(ScoreOptions, Verb):
+    """A verb on the task in some files: one with scores, or any with `DataOptions`."""
 
     files: Annotated[
         list[Path] | None,
@@ -321,11 +321,6 @@ class ScoreVerb(ScoreOptions, Verb):
 
         task.relevant_ranks(named_metric(getattr(self, "metric", "accuracy")))  # or an error
         return task
-
-
-@dataclass(frozen=True, kw_only=True)
-class FileVerb(DataOptions, ScoreVerb):
-    """A verb on a task of any kind."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import classex_bayes as cb
 from classex_bayes.cli.options import (
     Counts,
+    DataOptions,
     FileVerb,
     FitVerb,
     Folder,
@@ -16,7 +17,6 @@ from classex_bayes.cli.options import (
     Level,
     ReferenceVerb,
     Resamples,
-    ScoreVerb,
     Seed,
     TargetOptions,
     files_argument,
@@ -208,7 +208,7 @@ class DemoVerb(PredictionVerb):
 
 
 @dataclass(frozen=True, kw_only=True)
-class QuestionVerb(TargetOptions, FileVerb, PredictionVerb):
+class QuestionVerb(TargetOptions, DataOptions, FileVerb, PredictionVerb):
     """A verb that predicts a metric of a task on K classes, with requirements on it."""
 
     require: Annotated[
@@ -326,7 +326,7 @@ class ReportVerb(QuestionVerb, ReferenceVerb):
     "classex-bayes open-set scores.npz --k 1000,100000 --fpir 0.003",
     "classex-bayes open-set embeddings.npz --distance cosine --k 5000 --threshold 0.6",
 )
-class OpenSetVerb(ScoreVerb, FitVerb):
+class OpenSetVerb(FileVerb, FitVerb):
     """Predict FNIR and FPIR with K enrolled classes, or the threshold that keeps one low."""
 
     files: Annotated[
@@ -377,7 +377,7 @@ class OpenSetVerb(ScoreVerb, FitVerb):
         terminal.end([model])
 
 
-def _open_set_model(data: ScoreVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
+def _open_set_model(data: FileVerb, fit: FitVerb, task: "cb.SourceTask") -> Any:
     """A fitted model of open-set identification, with the non-mated probes of the files."""
     from classex_bayes.io.task_files import read_nonmated
 

@@ -9,6 +9,7 @@ import typer
 
 import classex_bayes as cb
 from classex_bayes.cli.options import (
+    DataOptions,
     FileVerb,
     FitVerb,
     Level,
@@ -32,7 +33,7 @@ _ROW = "classifier", "k", "mean", "sd", "lower", "upper", "prob_best", "prob_rea
     "classex-bayes diagnose scores.npz",
     "classex-bayes diagnose embeddings.npz --distance cosine --strict --quiet",
 )
-class DiagnoseVerb(FileVerb):
+class DiagnoseVerb(DataOptions, FileVerb):
     """Check the data for what makes an extrapolation untrustworthy; nothing is fitted."""
 
     strict: Annotated[
@@ -60,7 +61,7 @@ class DiagnoseVerb(FileVerb):
     "classex-bayes classifiers bm25.npz dense.npz --k 100000 --metric recall@10 --json",
     "classex-bayes classifiers new.npz old.npz --k 10000 --metric mrr --require 0.95",
 )
-class ClassifiersVerb(TargetOptions, FileVerb, FitVerb):
+class ClassifiersVerb(TargetOptions, DataOptions, FileVerb, FitVerb):
     """Compare classifiers on K classes: each one, their differences, and which is best."""
 
     files: Annotated[
