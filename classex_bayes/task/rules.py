@@ -499,8 +499,8 @@ def _rounded(tested: Tested) -> Mapping[str, Any] | None:
     """Share of the rows in which some of the best classes are tied at a probability of 0 or 1.
 
     Votes of up to 500 voters have no probabilities below 0.002, but a softmax that is rounded to 0
-    has, in half precision or in a file of three or four decimals. The tails of scores use the few
-    nearest classes alone.
+    has, in half precision or with three decimals. The tails of scores use the few nearest classes
+    alone.
     """
     if (sample := tested.matrix) is None:
         return None

@@ -57,6 +57,17 @@ def test_a_law_that_contradicts_its_pilot_is_told(model, task):
     assert not cb.posterior_checks(other)["ranks: distance"].passed
 
 
+def test_a_contradiction_at_few_classes_is_told(model, task):
+    """A law may be right on all classes and wrong on few: here some instances never lose."""
+    tree, right = model.idata.copy(deep=True), task.accuracy(100).item()
+    weights = tree["mixture"]["weights"].copy(deep=True)
+    weights[...], weights[..., 0], weights[..., -1] = 0.0, 1 - right, right
+    tree["mixture"] = xr.DataTree(tree["mixture"].to_dataset().assign(weights=weights))
+    other = Renamed.from_idata(tree)
+    assert other.predict(100).mean[100] == pytest.approx(right, abs=0.01)
+    assert any("contradicts" in note for note in other.predict(2).notes)
+
+
 def test_a_file_of_a_class_of_another_package(model, task, tmp_path):
     path = save(model, tmp_path / "model.nc")
     with pytest.raises(DataError):

@@ -98,6 +98,9 @@ def test_an_answer_needs_no_extra_and_others_say_which(tmp_path, process):
     for verb, extra in {"extrapolate": "files,plots", "report": "report"}.items():
         refused = run(verb, *fit, "--out", "results")
         assert refused.returncode == 2 and f'"classex-bayes[{extra}]"' in refused.stderr
+    no_netcdf = WITHOUT_EXTRAS.replace(', "jinja2", "matplotlib"', "")
+    refused = process("report", *fit, before=no_netcdf)  # before it fits
+    assert refused.returncode == 2 and '"classex-bayes[files,plots]"' in refused.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["r.npz"]
 
 
