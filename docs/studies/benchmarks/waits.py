@@ -23,7 +23,7 @@ class Wait:
     arguments: str
     target: float | None = None
     new_machine: bool = False  # whether nothing is compiled
-    exit_code: int = 0
+    exit_codes: Sequence[int] = (0,)
     of_import: bool = False  # whether target and time are multiples of the time of `_IMPORT`
     program: Sequence[str] = ("-m", "classex_bayes")
 
@@ -35,11 +35,12 @@ WAITS = {
     "first": Wait(_EXTRAPOLATION, 10, new_machine=True),
     "json": Wait("extrapolate scores200.npz --k 1000,3000 --json", 3, of_import=True),
     "help": Wait("--help", 1),
-    "error": Wait("extrapolate missing.npz --k 1000", 1, exit_code=2),
+    "error": Wait("extrapolate missing.npz --k 1000", 1, exit_codes=[2]),
     "open-set": Wait("open-set scores.npz --k 1000 --fpir 0.01"),
-    "many-ranks": Wait("extrapolate many_ranks.npz --k 1000"),
+    # Chains mix slowly on a softmax. The processor decides whether these pass the diagnostics.
+    "many-ranks": Wait("extrapolate many_ranks.npz --k 1000", exit_codes=[0, 3]),
     # In a million instances posterior_checks finds that the tails of a softmax are no power law.
-    "many-scores": Wait("extrapolate many_scores.npz --k 1000", exit_code=5),
+    "many-scores": Wait("extrapolate many_scores.npz --k 1000", exit_codes=[3, 5]),
 }
 # Runs a command; prints its seconds and the peak memory of its largest process in kilobytes. The
 # memory of a process counts from that of its parent, so the parent is a small process.
@@ -116,7 +117,7 @@ def _run(version: Path, wait: Wait, folder: Path, compiled: Path) -> tuple[float
     }
     meter = [sys.executable, "-c", _METER, *map(str, command)]
     ran = subprocess.run(meter, env=environment, cwd=folder, capture_output=True, text=True)
-    assert ran.returncode == wait.exit_code, f"{version}: {wait.arguments}: {ran.stderr}"
+    assert ran.returncode in wait.exit_codes, f"{version}: {wait.arguments}: {ran.stderr}"
     took, kilobytes = map(float, ran.stdout.split())
     return took, kilobytes * 1024 / 1e6
 
