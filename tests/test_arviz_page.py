@@ -22,19 +22,19 @@ EXAMPLES = re.findall(r"^```python\n(.*?)^```", PAGE, flags=re.M | re.S)
 
 @pytest.fixture(scope="module")
 def names():
-    """Names of the page after its last example; the plots that it names are left out."""
+    """Names of the page after its last example, and all groups; plots are left out."""
     namespace = {"__name__": "page"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # of NumPy functions that numba calls
         for number, code in enumerate(EXAMPLES):
             exec(compile(code, f"example {number}", "exec"), namespace)
+    namespace["model"].sample_prior_predictive(draws=50)
+    namespace["model"].sample_posterior_predictive()
     return namespace
 
 
 def test_groups_are_those_of_the_table(names):
     model = names["model"]
-    model.sample_prior_predictive(draws=50)
-    model.sample_posterior_predictive()
     rows = re.findall(r"^\| (`.+?) \|", PAGE[PAGE.index("| group") :], flags=re.M)
     groups = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert set(model.idata.children) <= groups

@@ -86,13 +86,16 @@ def test_replicates_have_the_noise_of_their_task(fit):
 
 
 @pytest.mark.nightly
-def test_the_pool_knows_more_than_its_parts(tasks, pilot):
+def test_the_pool_knows_more_than_its_parts(pilot):
     settings = {"sampler": {"draws": 1500, "chains": 2}, "random_seed": 1, "progressbar": False}
-    alone, both = (
+    parts = pilot.task, SourceTask.from_embeddings(*LAW.sample(200, repeats=2, random_seed=6))
+    *alone, both = (
         BayesianExtrapolator(evidence="ranks").fit(of, **settings).predict([200, 800])
-        for of in (tasks[1], tasks)
+        for of in (*parts, parts)
     )
-    assert np.all(both.draws.std(["chain", "draw"]) < 1.03 * alone.draws.std(["chain", "draw"]))
+    # About the square root of 1/2. The ratio has a Monte Carlo error of 0.04.
+    for part in alone:
+        assert np.all(both.draws.std(["chain", "draw"]) < 0.9 * part.draws.std(["chain", "draw"]))
     interval, truth = both.interval(0.999, "eti"), pilot.law.accuracy([200, 800])
     assert np.all((interval["lower"] < truth) & (truth < interval["upper"]))
 
