@@ -148,7 +148,7 @@ def summary(facts: pd.DataFrame, ours: pd.DataFrame, ranking: pd.DataFrame) -> s
         f"On {len(facts) - simulated} real and {simulated} simulated populations of up to "
         f"{facts['classes'].max():,} classes, 90% intervals contained the true accuracy in "
         f"{ranking.loc[OURS, 'coverage']:.0%} of the cases, and in {covered.iloc[0]:.0%} in the "
-        f"worst population ({worst}). From 100 classes to 1,000 the median RMSE is "
+        f"worst population ({worst}). From 100 classes to 1,000 the median RMSE of the accuracy is "
         f"{typical['rmse']:.2f}, and the median width of the intervals {typical['width']:.2f}. "
         f"The RMSE is {ratio:.2f} times that of ClassExReg, the regression of Zheng et al. (2018)."
     )
