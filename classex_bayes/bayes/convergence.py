@@ -17,7 +17,8 @@ FEWEST_DRAWS = 4  # in each chain; with fewer there are no diagnostics
 _FEWEST_WEIGHTED = 25  # the tail of the weights is a fifth of the draws and needs 5 of them
 _LARGEST_R_HAT = 1.01
 _SMALLEST_ESS_PER_CHAIN = 100
-_LARGEST_SHARE_DIVERGENT = 0.001
+# Fits with fewer that meet the other criteria predict as well as those without divergent draws.
+_LARGEST_SHARE_DIVERGENT = 0.005
 _DIAGNOSED = 1, 10, 100  # multiples of k1 at which predictions must have converged
 
 

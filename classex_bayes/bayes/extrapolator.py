@@ -201,7 +201,7 @@ class BayesianExtrapolator(LawModel):
             (`checks_`): the model contradicts the accuracy on the source classes, or the scores do
             not predict the ranks among held-out classes.
         ConvergenceWarning
-            r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.1% of
+            r_hat is above 1.01, the effective sample size is below 100 per chain, more than 0.5% of
             the draws diverged, or the importance weights of the tails have a Pareto k above 0.7.
         """
         settings, seeds = SamplerSettings.of(sampler, progressbar), seed_sequence(random_seed)

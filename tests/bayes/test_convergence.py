@@ -70,9 +70,9 @@ def test_every_chain_must_bring_a_hundred_effective_draws(chains, draws, few):
 
 
 def test_divergences():
-    assert diagnosis_of(tree_of(noise(), diverging=4)).problems == ()
-    diagnosis = diagnosis_of(tree_of(noise(), diverging=5))
-    assert diagnosis.divergences == 5 and len(diagnosis.problems) == 1
+    assert diagnosis_of(tree_of(noise(), diverging=20)).problems == ()
+    diagnosis = diagnosis_of(tree_of(noise(), diverging=21))
+    assert diagnosis.divergences == 21 and len(diagnosis.problems) == 1
 
 
 def test_a_quantity_that_never_moves_hides_nothing_of_the_rest():

@@ -312,11 +312,11 @@ def test_a_requirement_is_an_exit_code(run, strict, two, target, required, code,
 @pytest.mark.parametrize(("target", "code"), [("0.02", 0), ("0.9", 5)])
 def test_gates_of_a_recommender(run, two, target, code):
     rng = np.random.default_rng(1)
-    for name, odds in (("a", 6), ("b", 20)):  # b ranks the item that was chosen higher
+    for name, odds in (("a", 1), ("b", 4)):  # b ranks the item that was chosen higher
         ranks = 1 + rng.binomial(99, rng.beta(0.4, odds, 300))
         np.savez(f"{name}.npz", ranks=ranks, y=np.arange(300), n_negatives=99)
-    # With fewer draws about one fit in twenty is within the Monte Carlo error of R-hat or one or
-    # two divergences of the limits of convergence, whose exit code comes first.
+    # With fewer draws, or with fewer errors, R-hat is above its limit in a few fits of a hundred,
+    # and the exit code of convergence comes first.
     gate = ["--k", "200", "--k", "2000", "--metric", "hit_rate@10", "--require", "0.9"]
     gate += ["--draws", "2000", "--chains", "4"]
     found, out, _ = run("extrapolate", "a.npz", *gate, "--target", target)
