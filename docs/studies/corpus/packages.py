@@ -45,7 +45,7 @@ class Packages:
             (archive,) = scratch.glob("*.deb")
             unpacked = scratch / "unpacked"
             _run(["dpkg-deb", "--extract", str(archive), str(unpacked)], name, scratch)
-            return unpacked.rename(folder / archive.stem)
+            return _kept(unpacked, folder / archive.stem)
 
     def debian_version(self, name: str) -> str:
         """Return the version of a Debian package, without the epoch."""
@@ -69,7 +69,17 @@ class Packages:
                 (wheel,) = scratch.glob("*.whl")
                 unpacked = scratch / "unpacked"
                 zipfile.ZipFile(wheel).extractall(unpacked)
-                unpacked.rename(target)
+                _kept(unpacked, target)
+        return target
+
+
+def _kept(unpacked: Path, target: Path) -> Path:
+    """Rename a folder, or keep that of another process that fetched the same package."""
+    try:
+        return unpacked.rename(target)
+    except OSError:
+        if not target.exists():
+            raise
         return target
 
 
