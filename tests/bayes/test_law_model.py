@@ -14,7 +14,7 @@ from studies.laws import FavorabilityLaw
 CLASSES, REPEATS = 100, 4
 LAW = FavorabilityLaw(means=(2.0,), sds=(1.0,))
 K = np.array([2, 30, 100, 3000])
-FEW = short_fit(300, 300)
+FEW = short_fit(1000, 300)
 
 
 class Renamed(cb.BayesianExtrapolator):
